@@ -1,0 +1,5 @@
+//! Cases to come.
+
+use crate::case::cases;
+
+cases![];

@@ -1,0 +1,31 @@
+//! The cases, one file an area, each with one table.
+//!
+//! A case is an async function that fails by panicking. It uses fresh sessions, so that all cases
+//! run in parallel on one server, and asserts literal values written from the model.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]
+
+use crate::Case;
+
+macro_rules! areas {
+    ($($area:ident)*) => {
+        $(mod $area;)*
+        /// The tables of all areas.
+        pub(crate) static AREAS: &[&[Case]] = &[$($area::CASES),*];
+    };
+}
+
+areas! {
+    append
+    claims
+    renew
+    release
+    complete
+    fail
+    lanes
+    logs
+    event_cursors
+    wake_log
+    cursors
+    dead_letters
+    served
+}
