@@ -1,0 +1,80 @@
+//! Running cargo: the command is printed, its output passes through, a failure is an error.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Cargo itself, in the repository's root.
+pub(crate) fn cargo(root: &Path) -> Command {
+    // Set by the cargo that runs this; the same toolchain is used all the way down.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Prints the command and runs it to its end.
+pub(crate) fn echoed(command: &mut Command) -> Result<()> {
+    let line = describe(command);
+    eprintln!("$ {line}");
+    let status = command.status().with_context(|| format!("{line}: cannot be started"))?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
+}
+
+/// What the command prints on its standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = describe(command);
+    let output = command.output().with_context(|| format!("{line}: cannot be started"))?;
+    if !output.status.success() {
+        bail!("{line}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{line}: printed no UTF-8"))
+}
+
+/// Starts the binary that has the stores linked in.
+pub(crate) fn lab(root: &Path, command: &str, args: &[String], cargo_args: &[&str]) -> Result<()> {
+    let mut run = cargo(root);
+    run.args(["run", "--quiet", "--package", "xtask", "--bin", "lab"]).args(cargo_args);
+    run.arg("--").arg(command).args(args);
+    echoed(&mut run)
+}
+
+/// The command as one would type it.
+fn describe(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut line =
+        program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    for (key, value) in command.get_envs() {
+        if let Some(value) = value {
+            line = format!("{}=\"{}\" {line}", key.to_string_lossy(), value.to_string_lossy());
+        }
+    }
+    for arg in command.get_args().map(OsStr::to_string_lossy) {
+        line.push(' ');
+        line.push_str(&arg);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_described_as_one_would_type_it() {
+        let mut command = Command::new("/opt/rust/bin/cargo");
+        command.args(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(describe(&command), r#"RUSTDOCFLAGS="-D warnings" cargo doc --no-deps"#);
+    }
+
+    #[test]
+    fn a_failing_command_is_an_error_that_names_it() {
+        let mut command = cargo(Path::new("."));
+        let error = output(command.arg("no-such-subcommand")).unwrap_err().to_string();
+        assert!(error.starts_with("cargo no-such-subcommand: exit"), "{error}");
+    }
+}
