@@ -45,6 +45,7 @@
 //!
 //! [`Store`]: a2_core::Store
 
+pub mod backends;
 mod case;
 mod cases;
 mod cx;

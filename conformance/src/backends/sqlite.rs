@@ -1,0 +1,61 @@
+//! The SQLite store: cases that may share a file do, each with a handle of its own, so that the
+//! suite also tests many handles on one file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use a2_core::Clock;
+use a2_store_sqlite::SqliteStore;
+use futures_util::future::BoxFuture;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::{BoxError, Factory, Isolation, Setup, Subject, async_trait};
+
+/// Opens SQLite stores in temporary folders.
+#[derive(Default)]
+pub struct Sqlite {
+    shared: OnceCell<Arc<TempDir>>,
+}
+
+#[async_trait]
+impl Factory for Sqlite {
+    fn name(&self) -> &str {
+        "sqlite"
+    }
+
+    async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
+        let folder = match setup.isolation() {
+            Isolation::Shared => {
+                let shared = self.shared.get_or_try_init(|| async { folder() }).await?;
+                Arc::clone(shared)
+            }
+            Isolation::Own => folder()?,
+        };
+        let path = folder.path().join("a2.db");
+        Ok(handle(path, setup.clock()).await?.guard(folder))
+    }
+}
+
+fn folder() -> Result<Arc<TempDir>, BoxError> {
+    Ok(Arc::new(tempfile::Builder::new().prefix("a2-conformance-").tempdir()?))
+}
+
+async fn open(path: &Path, clock: Option<Arc<dyn Clock>>) -> Result<SqliteStore, BoxError> {
+    let mut builder = SqliteStore::builder(path);
+    if let Some(clock) = clock {
+        builder = builder.clock(clock);
+    }
+    Ok(builder.open().await?)
+}
+
+/// A handle on the file, with this clock or the system's.
+fn handle(
+    path: PathBuf,
+    clock: Option<Arc<dyn Clock>>,
+) -> BoxFuture<'static, Result<Subject, BoxError>> {
+    Box::pin(async move {
+        let store = open(&path, clock.clone()).await?;
+        Ok(Subject::full(store).another(move || handle(path.clone(), clock.clone())))
+    })
+}
