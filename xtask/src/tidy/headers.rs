@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             let first = text.lines().next().unwrap_or_default();
             let says = first.strip_prefix(opening).unwrap_or_default().trim();
             // Shorter than this it is a placeholder.
-            if says.len() < 10 {
+            if says.len() < 5 {
                 problems.push(Problem::at(path, 1, rule));
             }
         }
