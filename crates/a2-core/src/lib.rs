@@ -8,14 +8,16 @@
 //! This crate does no I/O. A program depends on one backend (`a2-store-memory`,
 //! `a2-store-sqlite`, …), which re-exports everything here; a backend implements [`Store`], and
 //! [`Timers`] and [`Presence`] where it can. The embedded backends share the [`engine`], all of
-//! them the [`live`] streams.
+//! them the streams of [`live`].
 
 mod cursor;
+pub mod engine;
 mod error;
 mod event;
 mod ext;
 mod json;
 pub mod limits;
+pub mod live;
 mod name;
 pub mod outcome;
 pub mod request;

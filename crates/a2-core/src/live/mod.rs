@@ -1,0 +1,1 @@
+//! Streams: catch up, wait, never miss.
