@@ -20,6 +20,7 @@ pub mod limits;
 pub mod live;
 mod name;
 pub mod outcome;
+pub mod presence;
 pub mod request;
 mod served;
 mod store;
