@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use a2_core::{
-    Append, Appended, Busy, Claim, ClaimAvailable, Claimed, CompleteAttempt, Completion, Consumer,
-    CursorKey, DispatchedHead, Error, Event, EventType, FailAttempt, Failure, HeadRef, Index, Json,
-    Lane, LogDeclaration, LogName, LogTypes, NewEvent, ReadRange, Result, Served, ServedConsumer,
-    SessionId, Target, WithClaim,
+    Append, Appended, Busy, Claim, ClaimAvailable, Claimed, Clear, CompleteAttempt, Completion,
+    Consumer, CursorKey, DispatchedHead, Error, Event, EventType, FailAttempt, Failure, HeadRef,
+    Index, Json, Lane, LogDeclaration, LogName, LogTypes, NewEvent, ReadRange, Result, Served,
+    ServedConsumer, SessionId, Target, WithClaim,
 };
 use futures_util::{Stream, StreamExt};
 
@@ -136,6 +136,15 @@ pub(crate) fn claim_as(holder: &str, ttl: Duration) -> ClaimAvailable {
     ClaimAvailable::new(holder, ttl).unwrap()
 }
 
+/// Claims, which must give something.
+pub(crate) async fn take(
+    cx: &Cx,
+    session: &SessionId,
+    claim: ClaimAvailable,
+) -> Vec<DispatchedHead> {
+    expect_claimed(cx.store().claim_available(session, claim).await).heads
+}
+
 /// Claims all there is.
 pub(crate) async fn claim_all(cx: &Cx, session: &SessionId) -> Vec<DispatchedHead> {
     expect_claimed(cx.store().claim_available(session, claim()).await).heads
@@ -187,6 +196,12 @@ pub(crate) fn complete(head: &DispatchedHead) -> CompleteAttempt {
     CompleteAttempt::new(head.head.clone(), head.attempt())
 }
 
+/// Completes a claimed head, returning no events; the attempt must be current.
+pub(crate) async fn finish(cx: &Cx, session: &SessionId, head: &DispatchedHead) {
+    let done = cx.store().complete_attempt(session, complete(head)).await;
+    assert!(!expect_completed(done).replayed);
+}
+
 /// Fails a claimed head with the error `boom`; it is claimable again at once.
 pub(crate) fn fail(head: &DispatchedHead) -> FailAttempt {
     FailAttempt::new(head.head.clone(), head.attempt(), "boom")
@@ -213,6 +228,15 @@ pub(crate) fn expect_superseded(completion: Result<WithClaim<Completion>>) {
         Ok(WithClaim { outcome: Completion::Superseded, .. }) => {}
         other => panic!("expected Superseded, got {other:?}"),
     }
+}
+
+// Sessions.
+
+/// Clears; the marker's index.
+pub(crate) async fn clear(cx: &Cx, session: &SessionId) -> u64 {
+    let cleared = cx.store().clear(session, Clear::new()).await.unwrap();
+    assert!(cleared.cleared);
+    cleared.clear_index.get()
 }
 
 // Errors and streams.

@@ -49,6 +49,7 @@ pub mod backends;
 mod case;
 mod cases;
 mod cx;
+mod dispatch;
 mod factory;
 mod kit;
 mod libtest;

@@ -16,6 +16,9 @@ macro_rules! areas {
 
 areas! {
     append
+    fences
+    read
+    names
     claims
     renew
     release
