@@ -1,6 +1,8 @@
 //! Words for the cases on cursors, heads and attempts.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]
 
+use std::time::Duration;
+
 use a2_core::{
     Append, Appended, AttemptRef, ClaimAvailable, CompleteAttempt, Consumer, Cursor, CursorKey,
     CursorRef, DispatchState, DispatchedHead, Event, FailAttempt, Failure, HeadRef, Holder, Lane,
@@ -127,16 +129,21 @@ pub(crate) async fn nothing(cx: &Cx, session: &SessionId) {
     expect_settled(cx.store().claim_available(session, claim()).await);
 }
 
-/// Everything is leased or held.
-pub(crate) async fn busy(cx: &Cx, session: &SessionId) {
-    expect_busy(cx.store().claim_available(session, claim_as("rival", secs(1))).await);
+/// Everything is leased or held; when to ask again.
+pub(crate) async fn busy(cx: &Cx, session: &SessionId) -> Duration {
+    busy_for(cx, session, claim_as("rival", secs(1))).await
+}
+
+/// This claim finds everything leased or held; when to ask again.
+pub(crate) async fn busy_for(cx: &Cx, session: &SessionId, claim: ClaimAvailable) -> Duration {
+    expect_busy(cx.store().claim_available(session, claim).await).retry_after
 }
 
 pub(crate) async fn renew(
     cx: &Cx,
     session: &SessionId,
     claims: impl IntoIterator<Item = AttemptRef>,
-    ttl: std::time::Duration,
+    ttl: Duration,
 ) -> Renewal {
     let request = RenewClaims::new(WORKER, claims, ttl).unwrap();
     cx.store().renew_claims(session, request).await.unwrap()

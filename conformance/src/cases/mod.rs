@@ -19,6 +19,10 @@ areas! {
     fences
     read
     names
+    payloads
+    limits
+    snapshots
+    pins
     claims
     renew
     release
