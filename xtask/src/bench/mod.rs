@@ -1,0 +1,130 @@
+//! The benchmarks: every figure stands beside what the bare engine does for the same work, measured
+//! in the same run by turns, so that the ratio says something about A2 and not about the machine.
+
+mod limits;
+mod measure;
+mod payload;
+mod probe;
+mod report;
+mod stores;
+mod workers;
+mod workloads;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use measure::Cx;
+use probe::Machine;
+use report::Report;
+use workloads::Workload;
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A backend to measure, repeatable; memory and sqlite when none is given.
+    #[arg(long = "backend", value_name = "NAME")]
+    backends: Vec<Backend>,
+    /// A workload, repeatable; all of them when none is given.
+    #[arg(long = "workload", value_name = "NAME")]
+    workloads: Vec<Workload>,
+    /// How many rounds; three at least, so that a median says something.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(3..=100))]
+    rounds: u16,
+    /// Seconds of one measurement.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Where files are made; the disk that is measured. The target folder when not given.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Write everything to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the table to this file as Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Print the bytes of memory that one of these takes: a process of its own measures it.
+    #[arg(long, hide = true)]
+    held: Option<HeldArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    Memory,
+    Sqlite,
+    Postgres,
+    Redis,
+}
+
+/// What of the memory store is counted in bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeldArg {
+    Session,
+    Stream,
+}
+
+impl HeldArg {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+/// Measures and prints; an error when a figure misses what it must reach.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    let time = Duration::try_from_secs_f64(args.seconds).context("--seconds")?;
+    let dir = args.dir.map_or_else(target_folder, Ok)?;
+    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    let cx = Cx { dir, time };
+    if let Some(held) = args.held {
+        println!("{}", workloads::held(held, &cx).await?);
+        return Ok(());
+    }
+    if cfg!(debug_assertions) {
+        bail!("an unoptimised build says nothing: `cargo xtask bench` builds an optimised one");
+    }
+    for backend in &args.backends {
+        if let Backend::Postgres | Backend::Redis = backend {
+            let version = env!("CARGO_PKG_VERSION");
+            bail!("the backend {backend:?} does not exist yet in version {version}");
+        }
+    }
+    let chosen = |b: Backend| args.backends.is_empty() || args.backends.contains(&b);
+    let (memory, sqlite) = (chosen(Backend::Memory), chosen(Backend::Sqlite));
+    let all = Workload::value_variants();
+    let workloads = if args.workloads.is_empty() { all } else { &args.workloads };
+
+    let machine = Machine::this(&cx.dir)?;
+    let mut benches = Vec::new();
+    for workload in workloads {
+        for bench in workload.benches(memory, sqlite) {
+            benches.push(bench.run(&cx, usize::from(args.rounds)).await?);
+        }
+    }
+    let report = Report { machine, seconds: args.seconds, benches };
+    println!("{}\n\n{}\n\n{}", report.facts(), report.table(), report::LEGEND);
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, json).with_context(|| path.display().to_string())?;
+    }
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, report.markdown("cargo xtask bench"))
+            .with_context(|| path.display().to_string())?;
+    }
+    let missed = report.missed();
+    if !missed.is_empty() {
+        bail!("{} figures miss what they must reach:\n  {}", missed.len(), missed.join("\n  "));
+    }
+    Ok(())
+}
+
+/// A folder beside what cargo builds: on the disk that the project lies on.
+fn target_folder() -> Result<PathBuf> {
+    let exe = std::env::current_exe()?;
+    let target = exe.ancestors().nth(2).context("the program lies in the target folder")?;
+    Ok(target.join("bench"))
+}

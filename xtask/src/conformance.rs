@@ -1,0 +1,206 @@
+//! The conformance suite from the command line: progress, what failed, then a table of groups and
+//! backends. A backend that cannot be had is a failure, never left out in silence.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use a2_conformance::backends::{Memory, Sqlite};
+use a2_conformance::{Counts, Factory, Filter, Options, Report, all_scenarios};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// How to run the suite.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A backend to test, repeatable; memory and sqlite when none is given.
+    #[arg(long = "backend", value_name = "NAME")]
+    backends: Vec<Backend>,
+    /// Where the servers of backends that need one come from. Memory and SQLite need none.
+    #[arg(long, default_value = "auto")]
+    servers: Servers,
+    /// Only cases whose name contains this text.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Print the names of the cases and run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Write the results of every case to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// How many cases run at once; twice the cores by default.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    Memory,
+    Sqlite,
+    Postgres,
+    Redis,
+    RedisCluster,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Servers {
+    /// A URL from the environment, else Docker, else binaries of this machine.
+    Auto,
+    /// Docker alone.
+    Docker,
+    /// Binaries of this machine alone.
+    Local,
+    /// URLs from the environment alone.
+    Url,
+}
+
+impl Backend {
+    fn factory(self) -> Result<Arc<dyn Factory>> {
+        match self {
+            Self::Memory => Ok(Arc::new(Memory::default())),
+            Self::Sqlite => Ok(Arc::new(Sqlite::default())),
+            Self::Postgres | Self::Redis | Self::RedisCluster => bail!(
+                "the backend {self:?} does not exist yet in version {}: there are memory and \
+                 sqlite",
+                env!("CARGO_PKG_VERSION")
+            ),
+        }
+    }
+}
+
+/// Runs the suite; an error when any case failed.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    let filter = args.filter.map_or_else(Filter::all, |text| Filter::containing([text]));
+    let names: Vec<_> =
+        all_scenarios().map(|s| s.name()).filter(|name| filter.selects(name)).collect();
+    if args.list {
+        names.iter().for_each(|name| println!("{name}"));
+        return Ok(());
+    }
+    if names.is_empty() {
+        bail!("no case has a name that contains the filter; --list shows all");
+    }
+    let embedded = [Backend::Memory, Backend::Sqlite];
+    let backends = if args.backends.is_empty() { &embedded[..] } else { &args.backends };
+    // All of them before the first runs, so that a missing one is told at once.
+    let factories: Vec<_> = backends.iter().map(|b| b.factory()).collect::<Result<_>>()?;
+    if args.servers != Servers::Auto {
+        eprintln!("--servers changes nothing: the chosen backends need no server");
+    }
+
+    let mut report = Report::default();
+    for factory in factories {
+        report.merge(run_on(factory, &filter, names.len(), args.jobs).await);
+    }
+    if let Some(path) = &args.json {
+        std::fs::write(path, report.to_json()).with_context(|| path.display().to_string())?;
+    }
+    report.failures().for_each(|failure| println!("\n{failure}"));
+    println!("\n{}", table(&report));
+    let failed = report.failures().count();
+    if !report.is_success() {
+        bail!("{failed} of {} cases failed", report.results.len());
+    }
+    println!("all {} cases passed or lack a capability", report.results.len());
+    Ok(())
+}
+
+async fn run_on(
+    factory: Arc<dyn Factory>,
+    filter: &Filter,
+    cases: usize,
+    jobs: Option<usize>,
+) -> Report {
+    let backend = factory.name().to_owned();
+    eprintln!("{backend}: {cases} cases");
+    let done = AtomicUsize::new(0);
+    let mut options = Options::default().on_progress(move |result| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if result.is_failure() {
+            eprintln!("{backend}: {done}/{cases} FAILED {}", result.case);
+        } else if done.is_multiple_of(50) || done == cases {
+            eprintln!("{backend}: {done}/{cases}");
+        }
+    });
+    if let Some(jobs) = jobs {
+        options = options.jobs(jobs);
+    }
+    a2_conformance::run(factory, filter, options).await
+}
+
+/// Groups × backends, with a line of sums.
+fn table(report: &Report) -> Table {
+    let backends = report.backends();
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    let heads = backends.iter().flat_map(|backend| [(*backend).to_owned(), "time".to_owned()]);
+    table.set_header(std::iter::once("group".to_owned()).chain(heads));
+    let mut sums = vec![Counts::default(); backends.len()];
+    for (group, by_backend) in report.groups() {
+        let mut row = vec![group.to_owned()];
+        for (sum, backend) in sums.iter_mut().zip(&backends) {
+            let counts = by_backend.get(backend).copied().unwrap_or_default();
+            sum.passed += counts.passed;
+            sum.failed += counts.failed;
+            sum.lacking += counts.lacking;
+            sum.millis += counts.millis;
+            row.extend(cells(counts));
+        }
+        table.add_row(row);
+    }
+    table.add_row(std::iter::once("all".to_owned()).chain(sums.into_iter().flat_map(cells)));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn cells(counts: Counts) -> [String; 2] {
+    let mut text = format!("{} passed", counts.passed);
+    if counts.failed > 0 {
+        text.push_str(&format!(", {} FAILED", counts.failed));
+    }
+    if counts.lacking > 0 {
+        text.push_str(&format!(", {} lacking", counts.lacking));
+    }
+    let seconds = std::time::Duration::from_millis(counts.millis).as_secs_f64();
+    [text, format!("{seconds:.1} s")]
+}
+
+#[cfg(test)]
+mod tests {
+    use a2_conformance::{Capability, CaseResult, Outcome};
+
+    use super::*;
+
+    fn result(backend: &str, case: &str, outcome: Outcome) -> CaseResult {
+        CaseResult { backend: backend.to_owned(), case: case.to_owned(), outcome, millis: 1_500 }
+    }
+
+    #[test]
+    fn failures_stand_in_the_table() {
+        let failed = Outcome::Failed { message: "no".to_owned(), operations: Vec::new() };
+        let lacks = Outcome::Lacks { capability: Capability::Timers };
+        let results = vec![
+            result("memory", "append.a", Outcome::Passed),
+            result("memory", "append.b", failed),
+            result("sqlite", "append.a", Outcome::Passed),
+            result("sqlite", "timers.a", lacks),
+        ];
+        let text = table(&Report { results }).to_string();
+        let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap().to_owned();
+        assert!(row("append").contains("1 passed, 1 FAILED"), "{text}");
+        assert!(row("append").contains("3.0 s"), "{text}");
+        assert!(row("timers").contains("0 passed, 1 lacking"), "{text}");
+        assert!(row("all").contains("1 passed, 1 lacking"), "{text}");
+    }
+
+    #[test]
+    fn a_backend_that_does_not_exist_is_an_error() {
+        for backend in [Backend::Postgres, Backend::Redis, Backend::RedisCluster] {
+            let error = backend.factory().err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.contains("does not exist yet"), "{error}");
+        }
+    }
+}
