@@ -23,10 +23,16 @@ areas! {
     limits
     snapshots
     pins
+    clear
+    reclaim
     claims
+    lapses
+    runs
     renew
     release
     complete
+    replays
+    returned
     fail
     lanes
     logs
