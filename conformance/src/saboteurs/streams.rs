@@ -1,0 +1,61 @@
+//! Streams, hints and presence gone wrong.
+
+use std::time::Duration;
+
+use a2_core::{
+    EventStream, Index, Namespace, Presence, PresencePatch, PresenceUpdate, Result, Served,
+    SessionId, Timers, WorkHints,
+};
+use futures_util::{StreamExt, future, stream};
+
+use super::{Broken, How};
+
+impl<S: Timers + Presence> Broken<S> {
+    pub(super) fn break_stream(&self, session: &SessionId, start_after: Index) -> EventStream {
+        let start = match self.how {
+            How::StreamStartsAt => start_after.previous(),
+            _ => start_after,
+        };
+        let sound = self.inner.stream(session, start);
+        match self.how {
+            How::StreamRepeats => EventStream::new(sound.flat_map(|event| {
+                let again = event.as_ref().ok().cloned();
+                stream::iter(std::iter::once(event).chain(again.map(Ok)))
+            })),
+            How::StreamSkips => EventStream::new(
+                sound.filter(|event| future::ready(event.as_ref().map_or(true, |e| e.index != 2))),
+            ),
+            How::StreamEnds => EventStream::new(sound.take(1)),
+            _ => sound,
+        }
+    }
+
+    pub(super) fn break_watch_pending(&self, served: Served) -> WorkHints {
+        match self.how {
+            How::HintsNever => WorkHints::new(stream::pending()),
+            _ => self.inner.watch_pending(served),
+        }
+    }
+
+    pub(super) async fn break_set_presence(
+        &self,
+        namespace: &Namespace,
+        update: PresenceUpdate,
+    ) -> Result<Option<PresencePatch>> {
+        let ttl = Duration::from_millis(update.ttl().as_millis());
+        let ttl = if self.is(How::PresenceOutlives) { ttl * 10 } else { ttl };
+        let mut other = PresenceUpdate::new(update.participant().clone(), ttl)?;
+        for (field, value) in update.fields() {
+            other = match value {
+                Some(value) => other.set(field, value.clone())?,
+                None if self.is(How::PresenceRemoveIgnored) => other,
+                None => other.remove(field)?,
+            };
+        }
+        if let Some(seen) = update.seen_index().filter(|_| !self.is(How::PresenceSeenForgotten)) {
+            other = other.seen(seen);
+        }
+        let patch = self.inner.set_presence(namespace, other).await?;
+        Ok(patch.filter(|_| !self.is(How::PresencePatchless)))
+    }
+}
