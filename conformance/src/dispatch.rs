@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use a2_core::{
-    Append, Appended, AttemptRef, ClaimAvailable, CompleteAttempt, Consumer, Cursor, CursorKey,
-    CursorRef, DispatchState, DispatchedHead, Event, FailAttempt, Failure, HeadRef, Holder, Lane,
-    LogDeclaration, LogName, NewEvent, Page, ReadState, Redrive, RedriveAction, Redriven,
-    ReducerName, ReleaseClaims, RenewClaims, Renewal, Served, ServedConsumer, SessionId,
+    Append, Appended, AttemptRef, Claim, ClaimAvailable, CompleteAttempt, Consumer, Cursor,
+    CursorKey, CursorRef, DispatchState, DispatchedHead, Event, FailAttempt, Failure, HeadRef,
+    Holder, Lane, LogDeclaration, LogName, NewEvent, Page, ReadState, Redrive, RedriveAction,
+    Redriven, ReducerName, ReleaseClaims, RenewClaims, Renewal, Served, ServedConsumer, SessionId,
     SnapshotWrite, StoreExt, Timestamp, WakeLog,
 };
 
@@ -281,4 +281,10 @@ pub(crate) async fn is_pinned(cx: &Cx, session: &SessionId) -> bool {
     let reducer = ReducerName::new("r").unwrap();
     let read = ReadState::through(at(1));
     cx.store().read_state(session, &reducer, read).await.unwrap().snapshot.is_some()
+}
+
+/// Completes and claims; what the claim found.
+pub(crate) async fn then_claimed(cx: &Cx, session: &SessionId, complete: CompleteAttempt) -> Claim {
+    let answer = cx.store().complete_attempt(session, complete).await.unwrap();
+    answer.claim.expect("a claim was asked for")
 }

@@ -53,8 +53,10 @@ mod dispatch;
 mod factory;
 mod kit;
 mod libtest;
+pub mod model;
 mod report;
 mod runner;
+pub mod saboteurs;
 mod trace;
 
 pub use async_trait::async_trait;

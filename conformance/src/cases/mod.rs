@@ -25,6 +25,13 @@ areas! {
     pins
     clear
     reclaim
+    timers
+    sessions
+    pending
+    hints
+    streams
+    stream_clears
+    crowds
     claims
     lapses
     runs
