@@ -1,11 +1,29 @@
 //! Streams: catch up, wait, never miss.
+//!
+//! What every store shares of [`stream`](crate::Store::stream),
+//! [`watch_pending`](crate::Store::watch_pending) and
+//! [`watch_presence`](crate::Presence::watch_presence). A backend tells its [`Hub`] and
+//! [`PresenceHub`] what it commits and what it hears of other processes; a stream looks at the
+//! store itself and takes a wake-up as a hint, so a lost one costs latency only.
+//!
+//! No task runs in the background: timers and retries live inside the streams' own futures. What
+//! the store's clock judges (timers, expiry) sleeps on that [`Clock`](crate::Clock); polling and
+//! retries use tokio's time.
 
 mod hints;
 mod hub;
+mod polling;
 mod presence;
+mod presence_hub;
+mod registry;
+mod ring;
 mod stream;
+mod view;
+mod watchers;
 
 pub use hints::{DueTimer, DueTimers, work_hints};
 pub use hub::Hub;
-pub use presence::{PresenceHub, presence_stream};
+pub use polling::Polling;
+pub use presence::presence_stream;
+pub use presence_hub::PresenceHub;
 pub use stream::{LogSource, event_stream};
