@@ -239,7 +239,8 @@ impl FailAttempt {
     pub fn new(head: HeadRef, attempt: u64, error: impl Into<String>) -> Self {
         let mut error: String = error.into();
         if error.len() > limits::ERROR_BYTES {
-            error.truncate(error.floor_char_boundary(limits::ERROR_BYTES));
+            let cut = (0..=limits::ERROR_BYTES).rev().find(|&at| error.is_char_boundary(at));
+            error.truncate(cut.unwrap_or_default());
         }
         Self { head, attempt, error, max_failures: None, retry_after: Span::ZERO, then_claim: None }
     }
