@@ -15,8 +15,7 @@ impl Session {
         now: Timestamp,
         complete: &CompleteAttempt,
     ) -> Result<Completion, ErrorKind> {
-        let (head, attempt, served) =
-            (complete.head(), complete.attempt(), complete.served_list());
+        let (head, attempt, served) = (complete.head(), complete.attempt(), complete.served_list());
         // 1. A returned id twice, without an id, with a cause: no such request can be built.
         let returned = ids(complete.returned());
         // 2. The index.

@@ -4,9 +4,9 @@ use a2_core::{
     Cursor, CursorKey, DispatchedHead, Index, PendingSession, Served, SessionInfo, Timestamp,
 };
 
+use super::Model;
 use super::served::serves;
 use super::session::Session;
-use super::Model;
 
 impl Session {
     /// In head order.

@@ -104,9 +104,7 @@ impl Model {
             Call::Clear(id, clear) => Reply::Cleared(self.session(id).clear(now, clear)?),
             // No effect that anybody can see.
             Call::Reclaim(_) => Reply::Reclaimed,
-            Call::Schedule(id, timer) => {
-                Reply::Scheduled(self.session(id).schedule(now, timer)?)
-            }
+            Call::Schedule(id, timer) => Reply::Scheduled(self.session(id).schedule(now, timer)?),
             Call::Unschedule(id, key) => Reply::Unscheduled(self.session(id).unschedule(key)),
             Call::Timers(id, limit) => Reply::Timers(pages(self.session(id).timers(), *limit)),
             Call::FireTimers(id, fire) => Reply::Appended(self.session(id).fire_timers(now, fire)),

@@ -20,7 +20,9 @@ pub(super) fn declared_types(
     name: &LogName,
 ) -> Option<LogTypes> {
     let mut declared = declared(served).into_iter();
-    declared.find(|(c, log)| c == consumer && log.name() == name).map(|(_, l)| l.log_types().clone())
+    declared
+        .find(|(c, log)| c == consumer && log.name() == name)
+        .map(|(_, l)| l.log_types().clone())
 }
 
 /// No types are all types; the clear marker is taken by none.

@@ -47,7 +47,7 @@ impl Session {
         for timer in due {
             self.timers.retain(|t| t.key != timer.key);
             // An id already owned counts as fired.
-            if self.owned(timer.event.event_id().into_iter().as_slice()).is_empty() {
+            if timer.event.event_id().is_some_and(|id| self.owner(id).is_none()) {
                 events.extend(self.commit(now, vec![(timer.event, None)]));
             }
         }

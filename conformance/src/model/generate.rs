@@ -1,0 +1,317 @@
+//! Random histories: small domains, indexes near the places that rules speak of, short leases.
+
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::strategy::Union;
+
+use super::names::SESSIONS;
+use super::op::{
+    Aim, At, Declared, Entry, Ev, Id, On, Op, Serves, Snap, Step, Take, Time, Try, Which,
+};
+
+/// Consumers, lanes and logs, types: as many as there are names.
+const CONSUMERS: u8 = 3;
+const LANES: u8 = 2;
+const LOGS: u8 = 2;
+
+/// A history of 20 to 60 operations.
+pub(super) fn history() -> BoxedStrategy<Vec<Step>> {
+    vec(step(), 20..=60).boxed()
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let handle = prop_oneof![3 => Just(0u8), 1 => Just(1u8)];
+    let times = prop_oneof![7 => Just(1u8), 1 => Just(2u8)];
+    (handle, times, op()).prop_map(|(handle, times, op)| Step { handle, times, op })
+}
+
+/// Most operations meet in one session.
+fn session() -> BoxedStrategy<u8> {
+    prop_oneof![8 => Just(0u8), 2 => 1..SESSIONS].boxed()
+}
+
+fn op() -> BoxedStrategy<Op> {
+    Union::new_weighted(vec![
+        (24, append()),
+        (24, claim()),
+        (22, complete()),
+        (12, fail()),
+        (14, advance()),
+        (5, Just(Op::Advance(Time::To(0))).boxed()),
+        (5, renew()),
+        (4, release()),
+        (6, redrive()),
+        (6, wake_log()),
+        (5, clear()),
+        (7, put_snapshots()),
+        (4, schedule()),
+        (4, fire_timers()),
+        (3, set_presence()),
+        (3, (0u8..6).prop_map(Op::Resend).boxed()),
+        (8, reads()),
+        (3, session().prop_map(|session| Op::Reclaim { session }).boxed()),
+    ])
+    .boxed()
+}
+
+fn advance() -> BoxedStrategy<Op> {
+    prop_oneof![
+        4 => prop_oneof![Just(0u8), Just(1), Just(5), Just(10), Just(20), Just(50)].prop_map(Time::By),
+        3 => (0u8..4).prop_map(Time::To),
+        2 => (0u8..4).prop_map(Time::Before),
+    ]
+    .prop_map(Op::Advance)
+    .boxed()
+}
+
+fn index() -> BoxedStrategy<At> {
+    prop_oneof![
+        6 => (-4i8..=1).prop_map(At::FromHead),
+        4 => (-1i8..=2).prop_map(At::FromClear),
+        2 => (0u8..8).prop_map(At::Nth),
+        1 => Just(At::Last),
+    ]
+    .boxed()
+}
+
+fn id() -> BoxedStrategy<Id> {
+    prop_oneof![
+        14 => Just(Id::Fresh),
+        4 => (0u8..5).prop_map(Id::Pool),
+        2 => index().prop_map(Id::Of),
+        1 => Just(Id::Auto),
+    ]
+    .boxed()
+}
+
+fn head() -> BoxedStrategy<Which> {
+    let made = (0..CONSUMERS, on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
+    prop_oneof![
+        8 => (0u8..4).prop_map(Which::Held),
+        4 => (0u8..4).prop_map(Which::Past),
+        1 => (0u8..2).prop_map(Which::Dead),
+        2 => made,
+    ]
+    .boxed()
+}
+
+/// A cursor's head as it may stand there unclaimed: what pins and exclusions name.
+fn any_head() -> BoxedStrategy<Which> {
+    let made = (0..CONSUMERS, on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
+    prop_oneof![4 => (0u8..4).prop_map(Which::Held), 4 => made, 1 => Just(Which::Past(0))].boxed()
+}
+
+fn on() -> impl Strategy<Value = On> {
+    prop_oneof![Just(On::Event), (0..LANES).prop_map(On::InLane), (0..LOGS).prop_map(On::InLog),]
+}
+
+fn attempt() -> BoxedStrategy<Try> {
+    let off = prop_oneof![12 => Just(0i8), 1 => Just(-1i8), 1 => Just(1i8)];
+    (head(), off).prop_map(|(head, off)| Try { head, off }).boxed()
+}
+
+fn targets() -> BoxedStrategy<Vec<Aim>> {
+    let aim = prop_oneof![
+        2 => (0..CONSUMERS).prop_map(Aim::Each),
+        3 => (0..CONSUMERS, 0..LANES).prop_map(|(consumer, lane)| Aim::Lane(consumer, lane)),
+    ];
+    vec(aim, 0..=3).boxed()
+}
+
+fn event(cause: f64) -> BoxedStrategy<Ev> {
+    (id(), 0u8..3, 0u8..6, targets(), weighted(cause, attempt()))
+        .prop_map(|(id, kind, payload, targets, cause)| Ev { id, kind, payload, targets, cause })
+        .boxed()
+}
+
+fn declared() -> impl Strategy<Value = Declared> {
+    let types = prop_oneof![2 => Just(0u8), 3 => 1u8..8];
+    let name = prop_oneof![3 => Just(0u8), 1 => 1..LOGS];
+    (name, types, any::<bool>()).prop_map(|(name, types, backfill)| Declared {
+        name,
+        types,
+        backfill,
+    })
+}
+
+fn serves() -> BoxedStrategy<Serves> {
+    let entry = (0..CONSUMERS, weighted(0.6, declared()), weighted(0.3, 1u8..3))
+        .prop_map(|(consumer, log, max_failures)| Entry { consumer, log, max_failures });
+    prop_oneof![2 => Just(Serves::All), 3 => vec(entry, 0..=3).prop_map(Serves::Only)].boxed()
+}
+
+fn take() -> BoxedStrategy<Take> {
+    let ttl = prop_oneof![Just(1u8), Just(10), Just(20), Just(50)];
+    let limit = weighted(0.5, 1u8..3);
+    let max_failures = weighted(0.5, 1u8..4);
+    let run = prop_oneof![2 => Just(1u8), 1 => 2u8..5];
+    let exclude = prop_oneof![3 => Just(Vec::new()), 1 => vec(any_head(), 1..=2)];
+    (0u8..2, ttl, limit, serves(), exclude, max_failures, weighted(0.15, index()), run)
+        .prop_map(|(holder, ttl, limit, served, exclude, max_failures, through, run)| Take {
+            holder,
+            ttl,
+            limit,
+            served,
+            exclude,
+            max_failures,
+            through,
+            run,
+        })
+        .boxed()
+}
+
+fn append() -> BoxedStrategy<Op> {
+    let events = vec(event(0.06), 0..=4);
+    (session(), events, serves(), weighted(0.08, index()), weighted(0.12, index()))
+        .prop_map(|(session, events, served, expected_head, origin)| Op::Append {
+            session,
+            events,
+            served,
+            expected_head,
+            origin,
+        })
+        .boxed()
+}
+
+fn claim() -> BoxedStrategy<Op> {
+    (session(), take()).prop_map(|(session, claim)| Op::Claim { session, claim }).boxed()
+}
+
+fn complete() -> BoxedStrategy<Op> {
+    let through = weighted(0.3, (-2i8..=1).prop_map(At::FromHead));
+    (session(), attempt(), vec(event(0.0), 0..=2), serves(), through, weighted(0.3, take()))
+        .prop_map(|(session, attempt, events, served, through, then_claim)| Op::Complete {
+            session,
+            attempt,
+            events,
+            served,
+            through,
+            then_claim,
+        })
+        .boxed()
+}
+
+fn fail() -> BoxedStrategy<Op> {
+    let retry_after = prop_oneof![2 => Just(0u8), 1 => Just(10u8), 1 => Just(30u8)];
+    let max_failures = weighted(0.6, 1u8..3);
+    (session(), attempt(), 0u8..3, max_failures, retry_after, weighted(0.25, take()))
+        .prop_map(|(session, attempt, error, max_failures, retry_after, then_claim)| Op::Fail {
+            session,
+            attempt,
+            error,
+            max_failures,
+            retry_after,
+            then_claim,
+        })
+        .boxed()
+}
+
+fn renew() -> BoxedStrategy<Op> {
+    let ttl = prop_oneof![Just(1u8), Just(20), Just(60)];
+    (session(), weighted(0.2, 0u8..2), vec(attempt(), 1..=3), ttl)
+        .prop_map(|(session, holder, claims, ttl)| Op::Renew { session, holder, claims, ttl })
+        .boxed()
+}
+
+fn release() -> BoxedStrategy<Op> {
+    (session(), weighted(0.2, 0u8..2), vec(attempt(), 1..=3))
+        .prop_map(|(session, holder, claims)| Op::Release { session, holder, claims })
+        .boxed()
+}
+
+fn redrive() -> BoxedStrategy<Op> {
+    let which = prop_oneof![5 => (0u8..3).prop_map(Which::Dead), 1 => head()];
+    (session(), which, any::<bool>(), serves())
+        .prop_map(|(session, head, skip, served)| Op::Redrive { session, head, skip, served })
+        .boxed()
+}
+
+fn wake_log() -> BoxedStrategy<Op> {
+    (session(), 0..CONSUMERS, declared())
+        .prop_map(|(session, consumer, log)| Op::WakeLog { session, consumer, log })
+        .boxed()
+}
+
+fn clear() -> BoxedStrategy<Op> {
+    (session(), weighted(0.3, index()), weighted(0.1, attempt()), id())
+        .prop_map(|(session, if_last_index, cause, id)| Op::Clear {
+            session,
+            if_last_index,
+            cause,
+            id,
+        })
+        .boxed()
+}
+
+fn put_snapshots() -> BoxedStrategy<Op> {
+    let index = prop_oneof![
+        8 => (-4i8..=0).prop_map(At::FromHead),
+        2 => (-1i8..=1).prop_map(At::FromClear),
+        1 => index(),
+    ];
+    let snap = (index, 0u8..6, vec(any_head(), 0..=2)).prop_map(|(index, state, pins)| Snap {
+        index,
+        state,
+        pins,
+    });
+    (session(), 0u8..2, vec(snap, 0..=3))
+        .prop_map(|(session, reducer, writes)| Op::PutSnapshots { session, reducer, writes })
+        .boxed()
+}
+
+fn schedule() -> BoxedStrategy<Op> {
+    let after = prop_oneof![Just(0u8), Just(5), Just(10), Just(30)];
+    let origin = weighted(0.4, index());
+    prop_oneof![
+        6 => (session(), 0u8..3, after, event(0.0), origin).prop_map(
+            |(session, key, after, event, origin)| Op::Schedule { session, key, after, event, origin }
+        ),
+        1 => (session(), 0u8..3).prop_map(|(session, key)| Op::Unschedule { session, key }),
+    ]
+    .boxed()
+}
+
+fn fire_timers() -> BoxedStrategy<Op> {
+    (session(), serves(), weighted(0.3, 1u8..3))
+        .prop_map(|(session, served, limit)| Op::FireTimers { session, served, limit })
+        .boxed()
+}
+
+fn set_presence() -> BoxedStrategy<Op> {
+    let fields = vec((0u8..2, weighted(0.8, 0u8..2)), 0..=2);
+    let ttl = prop_oneof![Just(10u8), Just(30)];
+    (0u8..2, fields, weighted(0.5, 0u8..3), ttl)
+        .prop_map(|(participant, fields, seen, ttl)| Op::SetPresence {
+            participant,
+            fields,
+            seen,
+            ttl,
+        })
+        .boxed()
+}
+
+fn reads() -> BoxedStrategy<Op> {
+    let read = (session(), index(), weighted(0.4, index()), weighted(0.4, 1u8..4))
+        .prop_map(|(session, after, through, limit)| Op::Read { session, after, through, limit });
+    let read_state = (session(), 0u8..2, weighted(0.5, index()), weighted(0.5, index())).prop_map(
+        |(session, reducer, through, snapshot_through)| Op::ReadState {
+            session,
+            reducer,
+            through,
+            snapshot_through,
+        },
+    );
+    let small = 1u8..4;
+    prop_oneof![
+        4 => read,
+        4 => read_state,
+        2 => (session(), small.clone()).prop_map(|(session, limit)| Op::DeadLetters { session, limit }),
+        2 => (session(), small.clone()).prop_map(|(session, limit)| Op::Cursors { session, limit }),
+        1 => (session(), small.clone()).prop_map(|(session, limit)| Op::Timers { session, limit }),
+        1 => (5u8..20).prop_map(|limit| Op::Sessions { limit }),
+        3 => (serves(), 5u8..20).prop_map(|(served, limit)| Op::Pending { served, limit }),
+        1 => Just(Op::ReadPresence),
+    ]
+    .boxed()
+}

@@ -1,0 +1,11 @@
+//! Scripts of failures that were found and mended, pasted as they were printed.
+
+use super::op::{
+    Aim::*, At::*, Declared, Entry, Ev, Id::*, On::*, Op::*, Serves::*, Snap, Step, Take, Time::*,
+    Try, Which::*, once, other, other_twice, twice,
+};
+
+/// Every script with its name.
+pub(super) fn all() -> Vec<(&'static str, Vec<Step>)> {
+    vec![]
+}

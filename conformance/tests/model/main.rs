@@ -1,0 +1,80 @@
+//! The model test on the embedded stores, in parts that run beside each other, and on stores broken
+//! on purpose, which it must find.
+//!
+//! `A2_MODEL_HISTORIES` is the number of histories for each backend (2,000 by default),
+//! `A2_MODEL_SEED` the first one's seed (1 by default, so that every run does the same).
+
+mod broken;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use a2_conformance::backends::Memory;
+#[cfg(feature = "sqlite")]
+use a2_conformance::backends::Sqlite;
+use a2_conformance::{Factory, model};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::{Builder, Runtime};
+
+use broken::{BrokenFactory, Fault};
+
+/// How many tests a backend's histories are split into.
+const PARTS: u32 = 8;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let histories = number("A2_MODEL_HISTORIES").unwrap_or(2_000);
+    let histories = u32::try_from(histories).unwrap_or(u32::MAX);
+    let seed = number("A2_MODEL_SEED").unwrap_or(1);
+    let mut trials = Vec::new();
+    let backends: &[fn() -> Arc<dyn Factory>] = &[
+        || Arc::new(Memory::default()),
+        #[cfg(feature = "sqlite")]
+        || Arc::new(Sqlite::default()),
+    ];
+    for backend in backends.iter().copied() {
+        let name = backend().name().to_owned();
+        let per_part = histories.div_ceil(PARTS);
+        for part in 0..PARTS {
+            let first = part * per_part;
+            let count = histories.saturating_sub(first).min(per_part);
+            trials.push(Trial::test(format!("{name}::histories_{part}"), move || {
+                let seed = seed.wrapping_add(first.into());
+                runtime()?.block_on(model::check(backend(), count, seed))?;
+                Ok(())
+            }));
+        }
+        trials.push(Trial::test(format!("{name}::replays"), move || {
+            runtime()?.block_on(model::replays(&*backend()))?;
+            Ok(())
+        }));
+    }
+    for fault in Fault::ALL {
+        trials.push(Trial::test(format!("finds::{fault:?}"), move || finds(fault)));
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Within how many histories a broken rule must be found, and in how few steps shown.
+const FOUND_WITHIN: u32 = 100;
+const SHOWN_IN: usize = 12;
+
+fn finds(fault: Fault) -> Result<(), Failed> {
+    let checked =
+        runtime()?.block_on(model::check(Arc::new(BrokenFactory(fault)), FOUND_WITHIN, 1));
+    match checked {
+        Ok(()) => Err(format!("not found in {FOUND_WITHIN} histories").into()),
+        Err(found) if found.steps.len() > SHOWN_IN => {
+            Err(format!("{} steps after shrinking\n{found}", found.steps.len()).into())
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
