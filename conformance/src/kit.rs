@@ -11,7 +11,7 @@ use a2_core::{
     Index, Json, Lane, LogDeclaration, LogName, LogTypes, NewEvent, ReadRange, Result, Served,
     ServedConsumer, SessionId, Target, WithClaim,
 };
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 
 use crate::Cx;
 
@@ -256,4 +256,9 @@ pub(crate) fn assert_code<T: Debug>(result: Result<T>, code: &str) -> Error {
 /// The next item of a stream, which must come within ten seconds.
 pub(crate) async fn next<T>(cx: &Cx, stream: &mut (impl Stream<Item = Result<T>> + Unpin)) -> T {
     cx.within(secs(10), stream.next()).await.expect("the stream goes on").unwrap()
+}
+
+/// Polls a stream once: whether there is nothing yet.
+pub(crate) fn is_waiting(stream: &mut (impl Stream + Unpin)) -> bool {
+    stream.next().now_or_never().is_none()
 }

@@ -32,6 +32,11 @@ areas! {
     streams
     stream_clears
     crowds
+    presence
+    presence_watch
+    time
+    retries
+    errors
     claims
     lapses
     runs
@@ -43,6 +48,7 @@ areas! {
     fail
     lanes
     logs
+    log_steps
     event_cursors
     wake_log
     cursors

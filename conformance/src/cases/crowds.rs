@@ -1,0 +1,242 @@
+//! Many at once: appenders, readers and streams on one session and on many.
+
+use a2_core::{Claim, EventStream, ReadRange, SessionId, StoreExt};
+use futures_util::future::join_all;
+
+use crate::Cx;
+use crate::case::cases;
+use crate::kit::*;
+
+cases![
+    "crowds.appenders_and_readers" => appenders_and_readers: slow;
+    "crowds.appenders_and_readers.handles" => appenders_and_readers_of_handles: slow, needs(Another);
+    "crowds.sessions_with_logs" => sessions_with_logs: slow;
+    "crowds.thousand_streams" => thousand_streams: slow;
+    "crowds.same_targets_in_any_order" => same_targets_in_any_order: slow;
+    "crowds.cancelled_calls" => cancelled_calls: slow;
+    "crowds.cancelled_reads" => cancelled_reads: slow;
+];
+
+/// Appends so many batches of one event each.
+async fn append_one_by_one(cx: Cx, s: SessionId, task: usize, n: usize) {
+    for i in 0..n {
+        append(&cx, &s, [ev(&format!("{task}-{i}"))]).await;
+    }
+}
+
+/// Reads page by page until `last`; no page may show a hole.
+async fn read_up_to(cx: Cx, s: SessionId, last: u64) {
+    let mut after = 0;
+    while after < last {
+        let read = cx.store().read(&s, ReadRange::after(at(after))).await.unwrap();
+        let n = read.events.len() as u64;
+        assert_eq!(indexes(&read.events), (after + 1..=after + n).collect::<Vec<_>>());
+        after += n;
+        if n == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(after, last);
+}
+
+async fn stream_up_to(cx: Cx, mut stream: EventStream, last: u64) {
+    for i in 1..=last {
+        assert_eq!(next(&cx, &mut stream).await.index, i);
+    }
+}
+
+async fn appenders_and_readers(cx: Cx) {
+    crowd(&[cx]).await;
+}
+
+async fn appenders_and_readers_of_handles(cx: Cx) {
+    let others = [cx.another().await, cx.another().await];
+    crowd(&[cx, others[0].clone(), others[1].clone()]).await;
+}
+
+/// 16 appenders of 50 batches, spread over the handles; each handle reads and streams.
+async fn crowd(handles: &[Cx]) {
+    let s = handles[0].session("crowd");
+    let mut tasks = Vec::new();
+    for cx in handles {
+        let stream = cx.store().stream(&s, at(0));
+        tasks.push(tokio::spawn(stream_up_to(cx.clone(), stream, 800)));
+        tasks.push(tokio::spawn(read_up_to(cx.clone(), s.clone(), 800)));
+    }
+    for task in 0..16 {
+        let cx = handles[task % handles.len()].clone();
+        tasks.push(tokio::spawn(append_one_by_one(cx, s.clone(), task, 50)));
+    }
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    assert_eq!(handles[0].store().head(&s).await.unwrap(), 800);
+}
+
+async fn sessions_with_logs(cx: Cx) {
+    let sessions: Vec<_> = (0..4).map(|i| cx.session(&format!("s{i}"))).collect();
+    let mut tasks = Vec::new();
+    for s in &sessions {
+        for task in 0..4 {
+            let (cx, s) = (cx.clone(), s.clone());
+            tasks.push(tokio::spawn(async move {
+                for i in 0..25 {
+                    let served = serve_log("c", all_types("log").backfill());
+                    let request = batch([ev(&format!("{task}-{i}"))]).served(served);
+                    let _ = cx.store().append(&s, request).await.unwrap();
+                }
+            }));
+        }
+        // One reader of the log: every event, once and in order.
+        let (cx, s) = (cx.clone(), s.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut expected = 1;
+            while expected <= 100 {
+                let run = claim().served(serve(["c"])).run(10).unwrap();
+                let claim = cx.store().claim_available(&s, run).await.unwrap();
+                let Claim::Claimed(claimed) = claim else {
+                    tokio::task::yield_now().await;
+                    continue;
+                };
+                let head = &claimed.heads[0];
+                let mut seen = vec![head.head.index.get()];
+                seen.extend(indexes(&head.run));
+                let last = expected + seen.len() as u64;
+                assert_eq!(seen, (expected..last).collect::<Vec<_>>());
+                let done = complete(head).through(head.run_through()).unwrap();
+                let done = expect_completed(cx.store().complete_attempt(&s, done).await);
+                assert!(!done.replayed);
+                expected = last;
+            }
+        }));
+    }
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    for s in &sessions {
+        assert_eq!(indexes(&log(&cx, s).await), (1..=100).collect::<Vec<u64>>());
+        expect_settled(cx.store().claim_available(s, claim()).await);
+    }
+}
+
+async fn thousand_streams(cx: Cx) {
+    let sessions: Vec<_> = (0..10).map(|i| cx.session(&format!("s{i}"))).collect();
+    for s in &sessions {
+        append(&cx, s, [ev("history")]).await;
+    }
+    let streams = (0..1_000).map(|i| {
+        let stream = cx.store().stream(&sessions[i % 10], at(0));
+        tokio::spawn(stream_up_to(cx.clone(), stream, 4))
+    });
+    let streams: Vec<_> = streams.collect();
+    for s in &sessions {
+        append(&cx, s, [ev("a"), ev("b")]).await;
+        append(&cx, s, [ev("c")]).await;
+    }
+    for stream in join_all(streams).await {
+        stream.unwrap();
+    }
+    // All are gone; the store works.
+    append(&cx, &sessions[0], [ev("after")]).await;
+    assert_eq!(cx.store().head(&sessions[0]).await.unwrap(), 5);
+}
+
+async fn same_targets_in_any_order(cx: Cx) {
+    let s = cx.session("targets");
+    let tasks = (0..8).map(|task: usize| {
+        let (cx, s) = (cx.clone(), s.clone());
+        tokio::spawn(async move {
+            for round in 0..30 {
+                // Six lanes, from another one on for each task, in either direction.
+                let mut lanes: Vec<_> =
+                    (0..6).map(|i| to_lane("c", &((i + task) % 6).to_string())).collect();
+                if round % 2 == 1 {
+                    lanes.reverse();
+                }
+                let events = lanes
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, lane)| ev(&format!("{task}-{round}-{i}")).target(lane));
+                append(&cx, &s, events).await;
+                let other = claim_as(&format!("w{task}"), secs(60)).limit(2).unwrap();
+                let claimed = cx.store().claim_available(&s, other).await.unwrap();
+                for head in claimed.into_heads() {
+                    let child = ev(&format!("child-{task}-{round}-{}", head.head.index));
+                    let child = child.target(to_lane("d", &(round % 6).to_string()));
+                    let done = complete(&head).events([child]).unwrap();
+                    let done = expect_completed(cx.store().complete_attempt(&s, done).await);
+                    assert!(!done.replayed);
+                }
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    // Every child came of one completed head; no head was lost.
+    let stored = log(&cx, &s).await;
+    let children = stored.iter().filter(|event| event.cause.is_some()).count();
+    assert_eq!(stored.len(), 8 * 30 * 6 + children);
+    let mut left = 0;
+    loop {
+        let claimed = cx.store().claim_available(&s, claim()).await.unwrap().into_heads();
+        if claimed.is_empty() {
+            break;
+        }
+        for head in &claimed {
+            finish(&cx, &s, head).await;
+        }
+        left += claimed.len();
+    }
+    assert_eq!(left + children, stored.len(), "each event had one target");
+}
+
+async fn cancelled_calls(cx: Cx) {
+    let s = cx.session("cancelled");
+    let mut acknowledged = Vec::new();
+    for round in 0_u64..300 {
+        let wait = std::time::Duration::from_micros((round * 53) % 1_500);
+        let id = format!("b{round}-");
+        let events = batch(many(&id, 3).into_iter().map(|event| event.target(to_lane("c", "l"))));
+        if let Ok(answer) = tokio::time::timeout(wait, cx.store().append(&s, events)).await {
+            assert!(!answer.unwrap().replayed);
+            acknowledged.push(id);
+        }
+        let one = claim_as(WORKER, secs(60)).limit(1).unwrap();
+        let _ = tokio::time::timeout(wait, cx.store().claim_available(&s, one)).await;
+        let _ = tokio::time::timeout(wait, cx.store().cursors(&s, a2_core::Page::first())).await;
+    }
+    // Each batch is there as a whole or not at all, those that were acknowledged are.
+    let stored = log(&cx, &s).await;
+    assert_eq!(indexes(&stored), (1..=stored.len() as u64).collect::<Vec<_>>());
+    assert_eq!(stored.len() % 3, 0);
+    for three in stored.chunks(3) {
+        let id = three[0].id.as_str().strip_suffix('1').unwrap();
+        assert_eq!(ids(three), [format!("{id}1"), format!("{id}2"), format!("{id}3")]);
+    }
+    for id in acknowledged {
+        assert!(stored.iter().any(|event| event.id == *format!("{id}1")), "{id} is lost");
+    }
+    // And everything works without waiting for what was dropped.
+    append(&cx, &s, [ev("after")]).await;
+    clear(&cx, &s).await;
+    append(&cx, &s, [ev("new").target(to_event("d"))]).await;
+    let head = claim_one(&cx, &s, "d").await;
+    finish(&cx, &s, &head).await;
+}
+
+async fn cancelled_reads(cx: Cx) {
+    let (a, b) = (cx.session("a"), cx.session("b"));
+    append(&cx, &a, (0..50).map(|i| event("t", &format!("\"a{i}\"")))).await;
+    append(&cx, &b, [event("t", "\"b\"").target(to_event("c"))]).await;
+    for round in 0_u64..1_000 {
+        let wait = std::time::Duration::from_micros((round * 7) % 500);
+        let dropped = cx.store().read(&a, ReadRange::default());
+        let _ = tokio::time::timeout(wait, dropped).await;
+        // The next answer is its own, never the one that was not waited for.
+        let stored = log(&cx, &b).await;
+        assert_eq!(stored.len(), 1);
+        assert_eq!(stored[0].payload.as_str(), "\"b\"");
+        assert_eq!(cx.store().all_cursors(&b).await.unwrap().len(), 1);
+    }
+}
