@@ -1,0 +1,43 @@
+//! How a store is made.
+
+use std::sync::Arc;
+
+use a2_core::{Clock, SystemClock};
+
+use crate::MemoryStore;
+
+/// Makes a [`MemoryStore`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use a2_store_memory::{ManualClock, MemoryStore, Timestamp};
+///
+/// let clock = ManualClock::at(Timestamp::from_millis(1_000));
+/// let store = MemoryStore::builder().clock(Arc::new(clock.clone())).build();
+/// # drop(store);
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder makes nothing until built"]
+pub struct MemoryStoreBuilder {
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for MemoryStoreBuilder {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock) }
+    }
+}
+
+impl MemoryStoreBuilder {
+    /// The clock that stamps events and judges leases; the system's by default.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// An empty store.
+    #[must_use]
+    pub fn build(self) -> MemoryStore {
+        MemoryStore::with_config(self.clock)
+    }
+}

@@ -1,0 +1,212 @@
+//! The sessions, found by name, and the ordered lists that cross them.
+//!
+//! Sessions are spread over shards, so that finding one hardly ever waits for another; each has its
+//! own lock. The lists are written only when a session enters or leaves one, under the session's
+//! lock, which is always taken before a shard's or a list's.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use a2_core::{Error, Result, SessionId};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use crate::due::Due;
+use crate::session::Session;
+
+const SHARDS: usize = 64;
+
+/// A session and its lock.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) id: SessionId,
+    state: Mutex<Session>,
+}
+
+impl Slot {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Session> {
+        lock(&self.state)
+    }
+}
+
+/// Some of the sessions; aligned so that no two shards' locks share a cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<ShardState>);
+
+#[derive(Debug, Default)]
+struct ShardState {
+    slots: HashTable<Arc<Slot>>,
+    /// Those with a live head or a timer.
+    pending: BTreeMap<SessionId, Arc<Slot>>,
+}
+
+/// Every session of a store.
+#[derive(Debug)]
+pub(crate) struct Global {
+    shards: Box<[Shard]>,
+    /// Those that were ever appended to.
+    sessions: Mutex<BTreeMap<SessionId, Arc<Slot>>>,
+    pub(crate) due: Due,
+    closed: AtomicBool,
+    hasher: RandomState,
+}
+
+impl Global {
+    pub(crate) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            sessions: Mutex::default(),
+            due: Due::default(),
+            closed: AtomicBool::new(false),
+            hasher: RandomState::default(),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    /// Does something with a session; one that does not exist is empty, and stays unmade.
+    pub(crate) fn with<T>(
+        &self,
+        id: &SessionId,
+        operation: impl FnOnce(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        self.check_open()?;
+        let hash = self.hasher.hash_one(id);
+        loop {
+            let Some(slot) = self.find(hash, id) else {
+                return operation(&mut Session::new(id.clone()));
+            };
+            let mut session = slot.lock();
+            if !session.listed.gone {
+                let answer = operation(&mut session);
+                self.settle(hash, &slot, &mut session);
+                return answer;
+            }
+        }
+    }
+
+    /// Does something with a session that may be its first write.
+    pub(crate) fn with_new<T>(
+        &self,
+        id: &SessionId,
+        operation: impl FnOnce(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        self.check_open()?;
+        let hash = self.hasher.hash_one(id);
+        loop {
+            let slot = self.find_or_make(hash, id);
+            let mut session = slot.lock();
+            if !session.listed.gone {
+                let answer = operation(&mut session);
+                self.settle(hash, &slot, &mut session);
+                return answer;
+            }
+        }
+    }
+
+    fn shard(&self, hash: u64) -> MutexGuard<'_, ShardState> {
+        // Neither the bits by which the table finds a bucket nor those it tags entries with.
+        lock(&self.shards[(hash >> 40) as usize % SHARDS].0)
+    }
+
+    fn find(&self, hash: u64, id: &SessionId) -> Option<Arc<Slot>> {
+        self.shard(hash).slots.find(hash, |slot| slot.id == *id).cloned()
+    }
+
+    fn find_or_make(&self, hash: u64, id: &SessionId) -> Arc<Slot> {
+        let mut shard = self.shard(hash);
+        if let Some(slot) = shard.slots.find(hash, |slot| slot.id == *id) {
+            return Arc::clone(slot);
+        }
+        let state = Mutex::new(Session::new(id.clone()));
+        let slot = Arc::new(Slot { id: id.clone(), state });
+        shard.slots.insert_unique(hash, Arc::clone(&slot), |slot| self.hasher.hash_one(&slot.id));
+        slot
+    }
+
+    /// Brings the lists up to date with the session.
+    fn settle(&self, hash: u64, slot: &Arc<Slot>, session: &mut Session) {
+        if session.has_events() {
+            if !session.listed.sessions {
+                session.listed.sessions = true;
+                lock(&self.sessions).insert(slot.id.clone(), Arc::clone(slot));
+            }
+        } else if session.is_unused() {
+            session.listed.gone = true;
+        }
+        for due_at in session.timers.take_touched() {
+            if session.timers.any_due_at(due_at, session.life.clear_index) {
+                self.due.insert(due_at, &slot.id);
+            } else {
+                self.due.remove(due_at, &slot.id);
+            }
+        }
+        let has_work = session.has_work();
+        if has_work != session.listed.pending {
+            session.listed.pending = has_work;
+            let mut shard = self.shard(hash);
+            if has_work {
+                shard.pending.insert(slot.id.clone(), Arc::clone(slot));
+            } else {
+                shard.pending.remove(&slot.id);
+            }
+        }
+        if session.listed.gone
+            && let Ok(entry) =
+                self.shard(hash).slots.find_entry(hash, |other| Arc::ptr_eq(other, slot))
+        {
+            entry.remove();
+        }
+    }
+
+    /// The sessions ever appended to after `after`, by name.
+    pub(crate) fn sessions(&self, after: Option<&SessionId>, limit: usize) -> Vec<Arc<Slot>> {
+        let sessions = lock(&self.sessions);
+        let from = (after.map_or(Unbounded, Excluded), Unbounded);
+        sessions.range::<SessionId, _>(from).take(limit).map(|(_, slot)| Arc::clone(slot)).collect()
+    }
+
+    /// The sessions with work that stand in `shard`, after `after`, by name; none past the last
+    /// shard.
+    pub(crate) fn pending(
+        &self,
+        shard: usize,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Option<Vec<Arc<Slot>>> {
+        let shard = lock(&self.shards.get(shard)?.0);
+        let from = (after.map_or(Unbounded, Excluded), Unbounded);
+        let rest = shard.pending.range::<SessionId, _>(from);
+        Some(rest.take(limit).map(|(_, slot)| Arc::clone(slot)).collect())
+    }
+
+    /// Whether the session has a timer due at exactly `due_at`; forgets the entry when not.
+    pub(crate) fn confirm_due(&self, id: &SessionId, due_at: a2_core::Timestamp) -> bool {
+        let Some(slot) = self.find(self.hasher.hash_one(id), id) else {
+            self.due.remove(due_at, id);
+            return false;
+        };
+        let session = slot.lock();
+        let there = session.timers.any_due_at(due_at, session.life.clear_index);
+        if !there {
+            self.due.remove(due_at, id);
+        }
+        there
+    }
+}
+
+/// Takes a lock, also one that a panic left behind: what it guards is written by operations that
+/// have checked everything before their first write.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
