@@ -40,6 +40,7 @@ areas! {
     claims
     lapses
     runs
+    races
     renew
     release
     complete
