@@ -1,0 +1,4 @@
+-- The pins of a head: ?1 sid, ?2 consumer, ?3 kind, ?4 name, ?5 index. Rows: reducer, snapshot.
+select reducer, snapshot
+from a2_pins
+where sid = ?1 and consumer = ?2 and kind = ?3 and name = ?4 and idx = ?5

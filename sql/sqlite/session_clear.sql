@@ -1,0 +1,2 @@
+-- Starts a lifetime: ?1 session name, ?2 the marker's index.
+update a2_sessions set clear_index = ?2 where name = ?1
