@@ -15,17 +15,20 @@ const KIND: &str = "dead_letters";
 /// `INVALID_INPUT` for a foreign token.
 pub fn dead_letters<T: Tables>(t: &mut T, page: &Page) -> Result<DeadLetters> {
     let after: Option<HeadRef> = page.token().map(|token| token.decode(KIND)).transpose()?;
-    let found = t.dead_heads(after.as_ref(), page.max_entries())?;
-    let full = found.len() == page.max_entries();
+    // One more than asked tells whether there is a next page.
+    let mut found = t.dead_heads(after.as_ref(), page.max_entries() + 1)?;
+    let mut cut = found.len() > page.max_entries();
+    found.truncate(page.max_entries());
     let mut heads = Vec::with_capacity(found.len());
-    let (mut bytes, mut cut) = (0, full);
-    for at in found {
+    let mut bytes = 0;
+    let mut found = found.into_iter();
+    while let Some(at) = found.next() {
         let Some(row) = t.head(&at)? else { continue };
         let event = event_at(t, at.index)?;
         bytes += event.payload.byte_len();
         heads.push(DispatchedHead::new(at, event, row.state));
         if bytes > limits::READ_BYTES {
-            cut = true;
+            cut |= found.len() > 0;
             break;
         }
     }
