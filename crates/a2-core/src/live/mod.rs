@@ -18,6 +18,8 @@ mod presence_hub;
 mod registry;
 mod ring;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod view;
 mod watchers;
 

@@ -21,9 +21,6 @@ use super::presence_hub::{PresenceHub, PresenceTopic, Told};
 use super::registry::{Cooperative, Seat, Wants};
 use super::view::{Applied, View};
 
-/// Most patches remembered that came too late to apply.
-const MOST_STALE: usize = 64;
-
 /// The stream behind [`Presence::watch_presence`].
 ///
 /// `source` names this store handle: it stands on the expiries that this watcher finds. A change
@@ -81,7 +78,7 @@ struct Watcher<P> {
     /// Paces the reads for rows that the store keeps although this clock says that they expired.
     recheck: BackOff,
     rechecking: Option<Pin<Box<Sleep>>>,
-    /// Patches that were taken and not applied: they say who made what the next read shows.
+    /// The patches that were taken last: they say who made what the next read shows.
     told: Vec<Arc<Told>>,
     out: VecDeque<PresenceChange>,
     ended: bool,
@@ -128,27 +125,20 @@ impl<P: Presence> Watcher<P> {
         self.seen = state.end();
         drop(state);
         let Some(view) = &mut self.view else { return };
-        if !complete {
-            self.must_read = true;
-            self.told = patches;
-            return;
-        }
-        for told in patches {
-            match view.apply(&told) {
+        self.must_read |= !complete;
+        let applicable: &[Arc<Told>] = if complete { &patches } else { &[] };
+        for told in applicable {
+            match view.apply(told) {
                 Applied::Known => {}
                 Applied::New(patch) => self.out.push_back(PresenceChange::Patch(patch)),
                 Applied::Unsure(patch) => {
                     self.out.push_back(PresenceChange::Patch(patch));
                     self.must_read = true;
                 }
-                Applied::Stale => {
-                    self.must_read = true;
-                    if self.told.len() < MOST_STALE {
-                        self.told.push(told);
-                    }
-                }
+                Applied::Stale => self.must_read = true,
             }
         }
+        self.told = patches;
     }
 
     /// When a field of the view goes next, as far as that is to be looked at.

@@ -61,7 +61,6 @@ pub fn event_stream(
         version: None,
         asked_head: Index::ZERO,
         ticker: Ticker::new(polling.into()),
-        ticked_at: start_after,
         back_off: BackOff::new(),
         phase: Phase::Follow,
     }))
@@ -83,8 +82,6 @@ struct Follower<S> {
     /// The highest index told before the last read.
     asked_head: Index,
     ticker: Ticker,
-    /// The position at the last tick.
-    ticked_at: Index,
     back_off: BackOff,
     phase: Phase,
 }
@@ -210,11 +207,7 @@ impl<S: LogSource + 'static> Stream for Follower<S> {
                                 continue;
                             }
                             ready!(this.ticker.poll_tick(cx));
-                            // Who was given events meanwhile need not ask for them.
-                            if this.ticked_at == this.position {
-                                this.phase = Phase::Read(this.read());
-                            }
-                            this.ticked_at = this.position;
+                            this.phase = Phase::Read(this.read());
                         }
                     }
                 }
