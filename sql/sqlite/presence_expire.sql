@@ -1,9 +1,9 @@
--- Deletes rows of any namespace that have expired at ?1, at most ?2.
+-- Deletes rows of a namespace that have expired: ?1 namespace, ?2 now, at most ?3.
 delete from a2_presence
-where (namespace, participant, field) in (
-  select namespace, participant, field
+where namespace = ?1 and (participant, field) in (
+  select participant, field
   from a2_presence
-  where expires_at <= ?1
+  where namespace = ?1 and expires_at <= ?2
   order by expires_at
-  limit ?2
+  limit ?3
 )

@@ -74,6 +74,7 @@ statements! {
     PINS_REMOVE = "pins_remove",
     PRESENCE_EXPIRE = "presence_expire",
     PRESENCE_GET = "presence_get",
+    PRESENCE_NEXT = "presence_next",
     PRESENCE_PAGE = "presence_page",
     PRESENCE_PUT = "presence_put",
     PRESENCE_REMOVE = "presence_remove",

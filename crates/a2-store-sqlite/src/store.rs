@@ -23,9 +23,10 @@ use futures_core::Stream;
 
 use crate::config::SqliteBuilder;
 use crate::conn::Opener;
+use crate::presence_rows::{Sweep, Written};
 use crate::reader::Readers;
 use crate::tx::{SessionTables, Tx};
-use crate::wake::{REDRIVEN, Watch, WatchGuard};
+use crate::wake::{REDRIVEN, Ready, Watch, WatchGuard};
 use crate::writer::{Operation, Writer};
 use crate::{blocking, presence_rows, reclaim, schema, sessions};
 
@@ -63,6 +64,8 @@ struct Inner {
     injected: Option<Arc<dyn Clock>>,
     /// Names this store as the source of presence patches.
     source: String,
+    /// How far the deletion of abandoned presence got.
+    sweep: Arc<Sweep>,
     name: Arc<str>,
 }
 
@@ -111,11 +114,9 @@ impl SqliteStore {
         });
         let conn = conn.await??;
         let (hub, presence_hub) = (Hub::new(), PresenceHub::new());
-        let source = uuid::Uuid::now_v7().to_string();
         let file = (!opener.is_memory()).then(|| opener.clone());
         let readers = file.clone().map(|opener| Arc::new(Readers::new(opener)));
-        let watch =
-            Watch::new(file, hub.clone(), presence_hub.clone(), source.clone(), poll_interval);
+        let watch = Watch::new(file, hub.clone(), presence_hub.clone(), poll_interval);
         let watch = Arc::new(watch);
         let name = Arc::clone(opener.name());
         let writer = Writer::new(conn, opener, operation_timeout, Arc::clone(&watch));
@@ -126,7 +127,8 @@ impl SqliteStore {
             hub,
             presence: presence_hub,
             injected: clock,
-            source,
+            source: uuid::Uuid::now_v7().to_string(),
+            sweep: Arc::default(),
             name,
         })))
     }
@@ -164,6 +166,11 @@ impl SqliteStore {
 
     fn clock(&self) -> Arc<dyn Clock> {
         self.0.injected.clone().unwrap_or_else(|| Arc::new(SystemClock))
+    }
+
+    fn guarded<S>(&self, stream: S) -> Guarded<S> {
+        let (guard, ready) = self.0.watch.open();
+        Guarded { stream, ready, _guard: guard }
     }
 
     pub(crate) fn hub(&self) -> &Hub {
@@ -259,9 +266,8 @@ impl Store for SqliteStore {
     }
 
     fn stream(&self, session: &SessionId, start_after: Index) -> EventStream {
-        let guard = self.0.watch.open();
         let stream = live::event_stream(self.clone(), self.hub(), session, start_after, None);
-        EventStream::new(Guarded { stream, _guard: guard })
+        EventStream::new(self.guarded(stream))
     }
 
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
@@ -314,18 +320,22 @@ impl Store for SqliteStore {
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
         let run = move |t: &mut SessionTables<'_>, now| {
             let redriven = engine::redrive(t, now, &redrive)?;
-            if redriven.redriven {
-                presence_rows::tell(t.tx, REDRIVEN, t.session().as_str(), None)
-                    .map_err(|error| t.fail(error))?;
-            }
-            Ok(redriven)
+            let change = if redriven.redriven {
+                let told = presence_rows::tell(t.tx, REDRIVEN, t.session().as_str(), None);
+                told.map_err(|error| t.fail(error))?
+            } else {
+                None
+            };
+            Ok((redriven, change))
         };
-        let wake = |hub: &Hub, session: &SessionId, done: &Redriven| {
-            if done.redriven {
-                hub.wake(session);
+        let watch = Arc::clone(&self.0.watch);
+        let wake = move |hub: &Hub, session: &SessionId, (_, change): &(_, Option<i64>)| {
+            if let Some(change) = change {
+                watch.own_change(*change, || hub.wake(session));
             }
         };
-        self.write(session, "redrive", 0, run, wake).await
+        let (redriven, _) = self.write(session, "redrive", 0, run, wake).await?;
+        Ok(redriven)
     }
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
@@ -385,9 +395,8 @@ impl Store for SqliteStore {
     }
 
     fn watch_pending(&self, served: Served) -> WorkHints {
-        let guard = self.0.watch.open();
         let stream = live::work_hints(self.hub(), self.clone(), self.clock(), served, None);
-        WorkHints::new(Guarded { stream, _guard: guard })
+        WorkHints::new(self.guarded(stream))
     }
 }
 
@@ -424,10 +433,18 @@ impl Presence for SqliteStore {
     ) -> Result<Option<PresencePatch>> {
         let (now, source) = (self.time(), self.0.source.clone());
         let (written, woken, hub) = (namespace.clone(), namespace.clone(), self.0.presence.clone());
-        let run = move |tx: &Tx<'_>| presence_rows::set(tx, &written, &update, now(), &source);
-        let wake = move |write: &_| hub.written(&woken, write);
-        let write = self.submit(Operation { bytes: 0, alone: false, run, wake }).await?;
-        Ok(write.patch)
+        let sweep = self.0.injected.is_none().then(|| Arc::clone(&self.0.sweep));
+        let run = move |tx: &Tx<'_>| {
+            presence_rows::set(tx, &written, &update, now(), &source, sweep.as_deref())
+        };
+        let watch = Arc::clone(&self.0.watch);
+        let wake = move |done: &Written| {
+            if let Some(change) = done.change {
+                watch.own_change(change, || hub.written(&woken, &done.write));
+            }
+        };
+        let done = self.submit(Operation { bytes: 0, alone: false, run, wake }).await?;
+        Ok(done.write.patch)
     }
 
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
@@ -437,7 +454,6 @@ impl Presence for SqliteStore {
     }
 
     fn watch_presence(&self, namespace: &Namespace) -> PresenceStream {
-        let guard = self.0.watch.open();
         let stream = live::presence_stream(
             self.clone(),
             &self.0.presence,
@@ -446,7 +462,7 @@ impl Presence for SqliteStore {
             self.0.source.clone(),
             None::<Duration>,
         );
-        PresenceStream::new(Guarded { stream, _guard: guard })
+        PresenceStream::new(self.guarded(stream))
     }
 }
 
@@ -468,9 +484,11 @@ impl DueTimers for SqliteStore {
     }
 }
 
-/// A stream that keeps the watch going while it is open.
+/// A stream that keeps the watch going while it is open, and begins when that knows where things
+/// stand.
 struct Guarded<S> {
     stream: S,
+    ready: Option<Ready>,
     _guard: WatchGuard,
 }
 
@@ -478,6 +496,10 @@ impl<S: Stream + Unpin> Stream for Guarded<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        if let Some(ready) = &mut self.ready {
+            std::task::ready!(ready.as_mut().poll(cx));
+            self.ready = None;
+        }
         Pin::new(&mut self.stream).poll_next(cx)
     }
 }

@@ -3,9 +3,14 @@
 //! `PRAGMA data_version` tells whether anything was committed since the last look. If so, the events
 //! above the last seen `seq` name exactly the sessions that were appended to, and `a2_changes` what
 //! else there is to know. Events of this store's own commits, which woke their streams at once, are
-//! left out. The thread that looks lives only while a stream or a watcher is open.
+//! left out. The thread that looks lives only while a stream or a watcher is open; a stream begins to
+//! read when the thread knows where things stand, so that nothing falls between the two.
+//!
+//! Changes are told in the order of their commits: one of this store's own is told at once, unless
+//! others precede it that are not told yet; then the next look, which comes at once, tells them all.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,6 +19,7 @@ use std::time::Duration;
 use a2_core::live::{Hub, PresenceHub};
 use a2_core::{Namespace, SessionId};
 use rusqlite::Connection;
+use tokio::sync::watch;
 
 use crate::conn::Opener;
 use crate::presence_rows::PatchNote;
@@ -34,8 +40,6 @@ pub(crate) struct Watch {
     opener: Option<Opener>,
     hub: Hub,
     presence: PresenceHub,
-    /// Names this store as the source of presence patches.
-    source: String,
     interval: Duration,
     state: Mutex<State>,
     bell: Condvar,
@@ -43,18 +47,25 @@ pub(crate) struct Watch {
     looks: AtomicBool,
     /// Ranges of `seq` that this store has added since the last look, in order.
     own: Mutex<Vec<(i64, i64)>>,
+    /// The last change that was told; none before the first look.
+    told: Mutex<Option<i64>>,
 }
 
 #[derive(Default)]
 struct State {
     /// Streams and watchers that are open.
     open: usize,
-    has_thread: bool,
+    /// While the thread runs: whether it has looked once.
+    thread: Option<watch::Receiver<bool>>,
+    look_now: bool,
     closed: bool,
 }
 
 /// Keeps the watch going while it lives.
 pub(crate) struct WatchGuard(Arc<Watch>);
+
+/// Resolves when the watch has looked once: what is written from then on is told.
+pub(crate) type Ready = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
@@ -71,19 +82,18 @@ impl Watch {
         opener: Option<Opener>,
         hub: Hub,
         presence: PresenceHub,
-        source: String,
         interval: Duration,
     ) -> Self {
         Self {
             opener,
             hub,
             presence,
-            source,
             interval,
             state: Mutex::default(),
             bell: Condvar::new(),
             looks: AtomicBool::new(false),
             own: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -91,20 +101,52 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream or a watcher opens: from here on until the guard is dropped it is woken.
-    pub(crate) fn open(self: &Arc<Self>) -> WatchGuard {
+    /// A stream or a watcher opens: once ready, it is woken until the guard is dropped.
+    pub(crate) fn open(self: &Arc<Self>) -> (WatchGuard, Option<Ready>) {
         let mut state = self.lock();
         state.open += 1;
-        if self.opener.is_some() && !state.has_thread && !state.closed {
+        if self.opener.is_some() && state.thread.is_none() && !state.closed {
+            let (has_looked, looked) = watch::channel(false);
             let watch = Arc::clone(self);
             self.looks.store(true, Ordering::Release);
             let made = thread::Builder::new()
                 .name("a2-sqlite-watch".to_owned())
-                .spawn(move || watch.serve());
-            state.has_thread = made.is_ok();
+                .spawn(move || watch.serve(&has_looked));
+            state.thread = made.is_ok().then_some(looked);
         }
+        let looked = state.thread.clone().filter(|looked| !*looked.borrow());
         drop(state);
-        WatchGuard(Arc::clone(self))
+        let ready = looked.map(|mut looked| -> Ready {
+            Box::pin(async move {
+                // An error says that the thread is gone: there is nothing to wait for.
+                let _ = looked.wait_for(|looked| *looked).await;
+            })
+        });
+        (WatchGuard(Arc::clone(self)), ready)
+    }
+
+    /// This store has committed the change `seq`: `tell` is called in the order of commits.
+    pub(crate) fn own_change(&self, seq: i64, tell: impl FnOnce()) {
+        if !self.looks.load(Ordering::Acquire) {
+            return tell();
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        match *told {
+            // Nobody has begun to listen.
+            None => tell(),
+            Some(last) if last + 1 == seq => {
+                tell();
+                *told = Some(seq);
+            }
+            // Others come first.
+            Some(last) if last < seq => {
+                drop(told);
+                self.lock().look_now = true;
+                self.bell.notify_all();
+            }
+            // The look was faster.
+            Some(_) => {}
+        }
     }
 
     /// This store has added the events from `first` to `last`.
@@ -125,23 +167,27 @@ impl Watch {
         self.bell.notify_all();
     }
 
-    fn serve(&self) {
+    fn serve(&self, has_looked: &watch::Sender<bool>) {
         let mut look: Option<Look> = None;
         loop {
             match self.look(look.take()) {
                 Ok(next) => look = Some(next),
                 // The next look opens the file again.
-                Err(_) => self.forget_own(i64::MAX),
+                Err(_) => self.forget(),
             }
+            has_looked.send_replace(true);
             let state = self.lock();
             let (mut state, _) = self
                 .bell
-                .wait_timeout_while(state, self.interval, |s| s.open > 0 && !s.closed)
+                .wait_timeout_while(state, self.interval, |state| {
+                    state.open > 0 && !state.closed && !state.look_now
+                })
                 .unwrap_or_else(PoisonError::into_inner);
+            state.look_now = false;
             if state.open == 0 || state.closed {
-                state.has_thread = false;
+                state.thread = None;
                 self.looks.store(false, Ordering::Release);
-                self.forget_own(i64::MAX);
+                self.forget();
                 return;
             }
         }
@@ -160,13 +206,25 @@ impl Watch {
             }
             None => {
                 let look = Look::new(opener.reader()?).map_err(fail)?;
-                // What was written before may not have been seen by those who wait.
-                self.hub.wake_all();
-                self.hub.timers_changed();
-                self.presence.wake_all();
+                let change = look.last(sql::CHANGES_LAST).map_err(fail)?;
+                *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+                // Whoever listens already (after a failure) may have missed something.
+                self.wake_all();
                 Ok(look)
             }
         }
+    }
+
+    fn wake_all(&self) {
+        self.hub.wake_all();
+        self.hub.timers_changed();
+        self.presence.wake_all();
+    }
+
+    /// Forgets where things stand.
+    fn forget(&self) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn pass_on(&self, look: &mut Look) -> Sql<()> {
@@ -186,7 +244,9 @@ impl Watch {
             }
         }
         look.event = last;
-        self.forget_own(last);
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.retain(|(_, end)| *end > last);
+        drop(own);
         for session in &sessions {
             self.hub.wake(session);
         }
@@ -194,33 +254,33 @@ impl Watch {
         self.pass_changes_on(look)
     }
 
-    fn pass_changes_on(&self, look: &mut Look) -> Sql<()> {
-        let changes =
-            rows::all(&look.conn, sql::CHANGES_SINCE, [look.change, CHANGES + 1], |row| {
-                let (seq, kind): (i64, i64) = (row.get(0)?, row.get(1)?);
-                let session = (kind == REDRIVEN).then(|| rows::name::<SessionId>(row, 2));
-                let namespace = (kind == PRESENCE).then(|| rows::name::<Namespace>(row, 2));
-                let note: Option<String> = row.get(3)?;
-                Ok((seq, session.transpose()?, namespace.transpose()?, note))
-            })?;
+    fn pass_changes_on(&self, look: &Look) -> Sql<()> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.unwrap_or_default();
+        let changes = rows::all(&look.conn, sql::CHANGES_SINCE, [before, CHANGES + 1], |row| {
+            let (seq, kind): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let session = (kind == REDRIVEN).then(|| rows::name::<SessionId>(row, 2));
+            let namespace = (kind == PRESENCE).then(|| rows::name::<Namespace>(row, 2));
+            let note: Option<String> = row.get(3)?;
+            Ok((seq, session.transpose()?, namespace.transpose()?, note))
+        })?;
         let Some((last, ..)) = changes.last() else { return Ok(()) };
-        let gap = changes.first().is_some_and(|(first, ..)| *first > look.change + 1);
-        look.change = *last;
+        let gap = changes.first().is_some_and(|(first, ..)| *first > before + 1);
         if gap || changes.len() as i64 > CHANGES {
-            look.change = look.last(sql::CHANGES_LAST)?;
-            self.hub.wake_all();
-            self.presence.wake_all();
+            *told = Some(look.last(sql::CHANGES_LAST)?);
+            drop(told);
+            self.wake_all();
             return Ok(());
         }
+        *told = Some(*last);
         for (_, session, namespace, note) in changes {
             if let Some(session) = session {
                 self.hub.wake(&session);
             }
             if let Some(namespace) = namespace {
                 match note.as_deref().and_then(PatchNote::read) {
-                    // Its watchers were told when it was committed.
-                    Some(note) if note.source == self.source => {}
-                    _ => self.presence.wake(&namespace),
+                    Some(note) => note.pass_on(&self.presence, &namespace),
+                    None => self.presence.wake(&namespace),
                 }
             }
         }
@@ -243,11 +303,6 @@ impl Watch {
         }
         foreign
     }
-
-    fn forget_own(&self, through: i64) {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        own.retain(|(_, end)| *end > through);
-    }
 }
 
 /// Where the last look left off.
@@ -255,15 +310,13 @@ struct Look {
     conn: Connection,
     version: i64,
     event: i64,
-    change: i64,
 }
 
 impl Look {
     fn new(conn: Connection) -> Sql<Self> {
-        let mut look = Self { conn, version: 0, event: 0, change: 0 };
+        let mut look = Self { conn, version: 0, event: 0 };
         look.has_changed()?;
         look.event = look.last(sql::EVENTS_LAST)?;
-        look.change = look.last(sql::CHANGES_LAST)?;
         Ok(look)
     }
 

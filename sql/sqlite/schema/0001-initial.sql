@@ -136,11 +136,11 @@ create table a2_presence (
   primary key (namespace, participant, field)
 ) strict, without rowid;
 
-create index a2_presence_expiry on a2_presence (expires_at);
+create index a2_presence_expiry on a2_presence (namespace, expires_at);
 
 -- The last changes that are not events, for the watchers of other processes. kind: 0 a session was
--- redriven (name: the session), 1 presence changed (name: the namespace; patch: what, when it is
--- short, as {patch, expires_at}).
+-- redriven (name: the session), 1 presence changed (name: the namespace; patch: by whom, and what,
+-- when that is short).
 create table a2_changes (
   seq integer primary key,
   kind integer not null,
