@@ -16,6 +16,8 @@ use crate::{BoxError, Factory, Isolation, Setup, Subject, async_trait};
 #[derive(Default)]
 pub struct Sqlite {
     shared: OnceCell<Arc<TempDir>>,
+    /// Stores on one file have one clock: those with the system's share a file of their own.
+    shared_live: OnceCell<Arc<TempDir>>,
 }
 
 #[async_trait]
@@ -27,7 +29,9 @@ impl Factory for Sqlite {
     async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
         let folder = match setup.isolation() {
             Isolation::Shared => {
-                let shared = self.shared.get_or_try_init(|| async { folder() }).await?;
+                let live = setup.clock().is_none();
+                let shared = if live { &self.shared_live } else { &self.shared };
+                let shared = shared.get_or_try_init(|| async { folder() }).await?;
                 Arc::clone(shared)
             }
             Isolation::Own => folder()?,
