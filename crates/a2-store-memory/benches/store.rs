@@ -4,6 +4,8 @@
 //! A store keeps all it is given, so each measurement works in rounds on fresh stores, and only the
 //! operations themselves are timed.
 
+#![allow(clippy::unwrap_used)]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -87,20 +87,29 @@ impl MemoryStore {
 
     /// An operation that writes nothing to a session that does not exist. The clock is read when
     /// the session is locked.
-    pub(crate) fn on<T>(
+    pub(crate) async fn on<T>(
         &self,
         session: &SessionId,
         operation: impl FnOnce(&mut Session, Timestamp) -> Result<T>,
     ) -> Result<T> {
+        give_way().await;
         self.shared.global.with(session, |session| operation(session, self.clock.now()))
     }
 
     /// An operation that may be a session's first write.
-    pub(crate) fn on_new<T>(
+    pub(crate) async fn on_new<T>(
         &self,
         session: &SessionId,
         operation: impl FnOnce(&mut Session, Timestamp) -> Result<T>,
     ) -> Result<T> {
+        give_way().await;
         self.shared.global.with_new(session, |session| operation(session, self.clock.now()))
     }
+}
+
+/// Lets other tasks run now and then: no operation ever waits, so a task that does one after the
+/// other would keep its thread for itself. Before the operation, so that a future that is dropped
+/// here has not begun.
+async fn give_way() {
+    tokio::task::coop::consume_budget().await;
 }

@@ -22,13 +22,13 @@ use crate::session::Reclaim;
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
-        let appended = self.on_new(session, |s, now| engine::append(s, now, &append))?;
+        let appended = self.on_new(session, |s, now| engine::append(s, now, &append)).await?;
         self.shared.tell(session, &appended);
         Ok(appended)
     }
 
     async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Events> {
-        self.on(session, |s, _| engine::read(s, &range))
+        self.on(session, |s, _| engine::read(s, &range)).await
     }
 
     fn stream(&self, session: &SessionId, start_after: Index) -> EventStream {
@@ -36,11 +36,11 @@ impl Store for MemoryStore {
     }
 
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
-        self.on(session, |s, now| engine::claim_available(s, now, &claim))
+        self.on(session, |s, now| engine::claim_available(s, now, &claim)).await
     }
 
     async fn renew_claims(&self, session: &SessionId, renew: RenewClaims) -> Result<Renewal> {
-        self.on(session, |s, now| engine::renew_claims(s, now, &renew))
+        self.on(session, |s, now| engine::renew_claims(s, now, &renew)).await
     }
 
     async fn release_claims(
@@ -48,7 +48,11 @@ impl Store for MemoryStore {
         session: &SessionId,
         release: ReleaseClaims,
     ) -> Result<Released> {
-        self.on(session, |s, _| engine::release_claims(s, &release))
+        let released = self.on(session, |s, _| engine::release_claims(s, &release)).await?;
+        if !released.released.is_empty() {
+            self.shared.hub.hint(session);
+        }
+        Ok(released)
     }
 
     async fn complete_attempt(
@@ -56,7 +60,8 @@ impl Store for MemoryStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
-        let completed = self.on(session, |s, now| engine::complete_attempt(s, now, &complete))?;
+        let completed =
+            self.on(session, |s, now| engine::complete_attempt(s, now, &complete)).await?;
         if let Completion::Completed(appended) = &completed.outcome {
             self.shared.tell(session, appended);
         }
@@ -68,27 +73,27 @@ impl Store for MemoryStore {
         session: &SessionId,
         fail: FailAttempt,
     ) -> Result<WithClaim<Failure>> {
-        self.on(session, |s, now| engine::fail_attempt(s, now, &fail))
+        self.on(session, |s, now| engine::fail_attempt(s, now, &fail)).await
     }
 
     async fn dead_letters(&self, session: &SessionId, page: Page) -> Result<DeadLetters> {
-        self.on(session, |s, _| engine::dead_letters(s, &page))
+        self.on(session, |s, _| engine::dead_letters(s, &page)).await
     }
 
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
-        let redriven = self.on(session, |s, now| engine::redrive(s, now, &redrive))?;
+        let redriven = self.on(session, |s, now| engine::redrive(s, now, &redrive)).await?;
         if redriven.redriven {
-            self.shared.hub.wake(session);
+            self.shared.hub.hint(session);
         }
         Ok(redriven)
     }
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
-        self.on_new(session, |s, _| engine::wake_log(s, &log))
+        self.on_new(session, |s, _| engine::wake_log(s, &log)).await
     }
 
     async fn cursors(&self, session: &SessionId, page: Page) -> Result<Cursors> {
-        self.on(session, |s, _| engine::cursors(s, &page))
+        self.on(session, |s, _| engine::cursors(s, &page)).await
     }
 
     async fn read_state(
@@ -97,7 +102,7 @@ impl Store for MemoryStore {
         reducer: &ReducerName,
         read: ReadState,
     ) -> Result<StateRead> {
-        self.on(session, |s, _| engine::read_state(s, reducer, &read))
+        self.on(session, |s, _| engine::read_state(s, reducer, &read)).await
     }
 
     async fn put_snapshots(
@@ -106,19 +111,19 @@ impl Store for MemoryStore {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
-        self.on_new(session, |s, _| engine::put_snapshots(s, reducer, &writes))
+        self.on_new(session, |s, _| engine::put_snapshots(s, reducer, &writes)).await
     }
 
     async fn clear(&self, session: &SessionId, clear: Clear) -> Result<Cleared> {
-        let cleared = self.on(session, |s, now| engine::clear(s, now, &clear))?;
+        let cleared = self.on(session, |s, now| engine::clear(s, now, &clear)).await?;
         if cleared.cleared {
-            self.shared.hub.wake(session);
+            self.shared.hub.cleared(session, cleared.clear_index);
         }
         Ok(cleared)
     }
 
     async fn reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
-        let Reclaim { deleted, done, husks } = self.on(session, |s, _| Ok(s.reclaim()))?;
+        let Reclaim { deleted, done, husks } = self.on(session, |s, _| Ok(s.reclaim())).await?;
         drop(husks);
         Ok(Reclaimed::new(deleted, done))
     }
@@ -176,21 +181,21 @@ const PENDING: &str = "pending";
 #[async_trait]
 impl Timers for MemoryStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
-        let scheduled = self.on_new(session, |s, now| engine::schedule(s, now, &timer))?;
+        let scheduled = self.on_new(session, |s, now| engine::schedule(s, now, &timer)).await?;
         self.shared.hub.timer_set(scheduled.due_at);
         Ok(scheduled)
     }
 
     async fn unschedule(&self, session: &SessionId, key: &TimerKey) -> Result<Unscheduled> {
-        self.on(session, |s, _| engine::unschedule(s, key))
+        self.on(session, |s, _| engine::unschedule(s, key)).await
     }
 
     async fn timers(&self, session: &SessionId, page: Page) -> Result<TimerPage> {
-        self.on(session, |s, _| engine::timers(s, &page))
+        self.on(session, |s, _| engine::timers(s, &page)).await
     }
 
     async fn fire_timers(&self, session: &SessionId, fire: FireTimers) -> Result<Appended> {
-        let appended = self.on(session, |s, now| engine::fire_timers(s, now, &fire))?;
+        let appended = self.on(session, |s, now| engine::fire_timers(s, now, &fire)).await?;
         self.shared.tell(session, &appended);
         Ok(appended)
     }
