@@ -105,3 +105,102 @@ statements! {
     TIMERS_DUE = "timers_due",
     TIMERS_PAGE = "timers_page",
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+        let mut explain = conn.prepare(&format!("explain query plan {sql}")).unwrap();
+        let mut rows = explain.raw_query();
+        let mut plan = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            plan.push(row.get::<_, String>(3).unwrap());
+        }
+        plan
+    }
+
+    /// These read the end of a key's order alone: `order by … desc limit 1`.
+    const LAST_ROW: [&str; 3] = ["changes_last", "events_last", "session_add"];
+    /// These sort what they have found: it has no order of its own.
+    const SORTS: [&str; 2] = ["due_sessions", "events_held"];
+
+    fn check(conn: &Connection) {
+        for (name, sql) in ALL {
+            for step in plan(conn, sql) {
+                let scans = step.starts_with("SCAN") && !LAST_ROW.contains(name);
+                let sorts = step.contains("TEMP B-TREE") && !SORTS.contains(name);
+                // A prefix that is left out would be gone through value by value.
+                let skips = step.contains("ANY(");
+                assert!(!scans && !sorts && !skips, "{name}: {step}");
+            }
+        }
+    }
+
+    fn tables() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        for migration in MIGRATIONS {
+            conn.execute_batch(migration).unwrap();
+        }
+        conn
+    }
+
+    #[test]
+    fn every_statement_seeks_in_an_empty_file() {
+        check(&tables());
+    }
+
+    #[test]
+    fn every_statement_seeks_in_a_full_file_that_was_analyzed() {
+        let conn = tables();
+        conn.execute_batch(
+            "create temp table n as
+               with recursive n(n) as (values (1) union all select n + 1 from n where n < 5000)
+               select n from n;
+             insert into a2_sessions (name, sid) select 's' || n, n from n where n <= 100;
+             insert into a2_events (sid, idx, life, id, type, created_at, payload)
+               select 1 + n % 2, n, 0, 'e' || n, 't' || n % 3, n, '{}' from n;
+             insert into a2_heads (sid, consumer, kind, name, idx, life, status, held_until)
+               select 1 + n % 2, 'c' || n % 3, n % 3, 'l' || n % 10, n, 0, n % 4,
+                 case n % 5 when 0 then n end
+               from n;
+             insert into a2_logs (sid, consumer, name, position)
+               select 1 + n % 2, 'c' || n, '', n from n;
+             insert into a2_snapshots (sid, reducer, idx, state)
+               select 1 + n % 2, 'r' || n % 3, n, '{}' from n;
+             insert into a2_pins select 1 + n % 2, 'c', 1, 'l', n, 'r' || n % 3, n from n;
+             insert into a2_timers (sid, key, due_at, origin, id, type, payload)
+               select 1 + n % 2, 'k' || n, n, case n % 2 when 0 then n end, 'e' || n, 't', '{}'
+               from n;
+             insert into a2_presence select 'n' || n % 3, 'p' || n, 'f', '1', null, n, n from n;
+             insert into a2_changes (kind, name) select 0, 's' || n from n;
+             analyze;",
+        )
+        .unwrap();
+        check(&conn);
+    }
+
+    #[test]
+    fn a_statement_has_no_header() {
+        for (name, sql) in ALL {
+            assert!(!sql.starts_with("--") && !sql.is_empty(), "{name}");
+        }
+        assert!(EVENT_GET.starts_with("select "));
+    }
+
+    #[test]
+    fn every_file_is_a_statement() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+            .filter_map(|name| name.strip_suffix(".sql").map(str::to_owned))
+            .collect();
+        files.sort();
+        let mut names: Vec<_> = ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+        names.sort();
+        assert_eq!(files, names);
+    }
+}
