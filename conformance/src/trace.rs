@@ -74,6 +74,12 @@ impl fmt::Write for Short {
     }
 }
 
+/// An embedded store's operations never wait: a case that asks in a loop would keep the others, and
+/// its own deadline, from running.
+async fn yield_at_times() {
+    tokio::task::consume_budget().await;
+}
+
 /// A store whose operations are remembered.
 pub(crate) struct Traced<S> {
     inner: S,
@@ -90,18 +96,22 @@ impl<S> Traced<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Store> Store for Traced<S> {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
+        yield_at_times().await;
         let number = self.trace.begin("append", &(&session, &append));
         self.trace.end(number, self.inner.append(session, append).await)
     }
     async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Events> {
+        yield_at_times().await;
         let number = self.trace.begin("read", &(&session, &range));
         self.trace.end(number, self.inner.read(session, range).await)
     }
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
+        yield_at_times().await;
         let number = self.trace.begin("claim_available", &(&session, &claim));
         self.trace.end(number, self.inner.claim_available(session, claim).await)
     }
     async fn renew_claims(&self, session: &SessionId, renew: RenewClaims) -> Result<Renewal> {
+        yield_at_times().await;
         let number = self.trace.begin("renew_claims", &(&session, &renew));
         self.trace.end(number, self.inner.renew_claims(session, renew).await)
     }
@@ -110,6 +120,7 @@ impl<S: Store> Store for Traced<S> {
         session: &SessionId,
         release: ReleaseClaims,
     ) -> Result<Released> {
+        yield_at_times().await;
         let number = self.trace.begin("release_claims", &(&session, &release));
         self.trace.end(number, self.inner.release_claims(session, release).await)
     }
@@ -118,6 +129,7 @@ impl<S: Store> Store for Traced<S> {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
+        yield_at_times().await;
         let number = self.trace.begin("complete_attempt", &(&session, &complete));
         self.trace.end(number, self.inner.complete_attempt(session, complete).await)
     }
@@ -126,22 +138,27 @@ impl<S: Store> Store for Traced<S> {
         session: &SessionId,
         fail: FailAttempt,
     ) -> Result<WithClaim<Failure>> {
+        yield_at_times().await;
         let number = self.trace.begin("fail_attempt", &(&session, &fail));
         self.trace.end(number, self.inner.fail_attempt(session, fail).await)
     }
     async fn dead_letters(&self, session: &SessionId, page: Page) -> Result<DeadLetters> {
+        yield_at_times().await;
         let number = self.trace.begin("dead_letters", &(&session, &page));
         self.trace.end(number, self.inner.dead_letters(session, page).await)
     }
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
+        yield_at_times().await;
         let number = self.trace.begin("redrive", &(&session, &redrive));
         self.trace.end(number, self.inner.redrive(session, redrive).await)
     }
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
+        yield_at_times().await;
         let number = self.trace.begin("wake_log", &(&session, &log));
         self.trace.end(number, self.inner.wake_log(session, log).await)
     }
     async fn cursors(&self, session: &SessionId, page: Page) -> Result<Cursors> {
+        yield_at_times().await;
         let number = self.trace.begin("cursors", &(&session, &page));
         self.trace.end(number, self.inner.cursors(session, page).await)
     }
@@ -151,6 +168,7 @@ impl<S: Store> Store for Traced<S> {
         reducer: &ReducerName,
         read: ReadState,
     ) -> Result<StateRead> {
+        yield_at_times().await;
         let number = self.trace.begin("read_state", &(&session, &reducer, &read));
         self.trace.end(number, self.inner.read_state(session, reducer, read).await)
     }
@@ -160,22 +178,27 @@ impl<S: Store> Store for Traced<S> {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
+        yield_at_times().await;
         let number = self.trace.begin("put_snapshots", &(&session, &reducer, &writes));
         self.trace.end(number, self.inner.put_snapshots(session, reducer, writes).await)
     }
     async fn clear(&self, session: &SessionId, clear: Clear) -> Result<Cleared> {
+        yield_at_times().await;
         let number = self.trace.begin("clear", &(&session, &clear));
         self.trace.end(number, self.inner.clear(session, clear).await)
     }
     async fn reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
+        yield_at_times().await;
         let number = self.trace.begin("reclaim", &(&session,));
         self.trace.end(number, self.inner.reclaim(session).await)
     }
     async fn sessions(&self, page: Page) -> Result<Sessions> {
+        yield_at_times().await;
         let number = self.trace.begin("sessions", &(&page,));
         self.trace.end(number, self.inner.sessions(page).await)
     }
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
+        yield_at_times().await;
         let number = self.trace.begin("pending", &(&pending,));
         self.trace.end(number, self.inner.pending(pending).await)
     }
@@ -193,18 +216,22 @@ impl<S: Store> Store for Traced<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Timers> Timers for Traced<S> {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
+        yield_at_times().await;
         let number = self.trace.begin("schedule", &(&session, &timer));
         self.trace.end(number, self.inner.schedule(session, timer).await)
     }
     async fn unschedule(&self, session: &SessionId, key: &TimerKey) -> Result<Unscheduled> {
+        yield_at_times().await;
         let number = self.trace.begin("unschedule", &(&session, &key));
         self.trace.end(number, self.inner.unschedule(session, key).await)
     }
     async fn timers(&self, session: &SessionId, page: Page) -> Result<TimerPage> {
+        yield_at_times().await;
         let number = self.trace.begin("timers", &(&session, &page));
         self.trace.end(number, self.inner.timers(session, page).await)
     }
     async fn fire_timers(&self, session: &SessionId, fire: FireTimers) -> Result<Appended> {
+        yield_at_times().await;
         let number = self.trace.begin("fire_timers", &(&session, &fire));
         self.trace.end(number, self.inner.fire_timers(session, fire).await)
     }
@@ -218,10 +245,12 @@ impl<S: Presence> Presence for Traced<S> {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
+        yield_at_times().await;
         let number = self.trace.begin("set_presence", &(&namespace, &update));
         self.trace.end(number, self.inner.set_presence(namespace, update).await)
     }
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
+        yield_at_times().await;
         let number = self.trace.begin("read_presence", &(&namespace,));
         self.trace.end(number, self.inner.read_presence(namespace).await)
     }
