@@ -133,7 +133,9 @@ impl Report {
     fn sections(self) -> [(&'static str, &'static str, Vec<Row>); 6] {
         let work = self.work.into_iter().map(|(consumer, w)| {
             let dead_lettered = w.redriven + w.dead;
-            row![consumer, w.handled, w.retried, w.returned, dead_lettered, w.redriven, w.dead]
+            // Only returned events tell by which attempt.
+            let retried = if w.returned > 0 { w.retried.to_string() } else { "?".to_owned() };
+            row![consumer, w.handled, retried, w.returned, dead_lettered, w.redriven, w.dead]
         });
         let columns = "consumer|handled|~retried|events returned|dead-lettered|redriven|dead now";
         [
