@@ -161,14 +161,19 @@ pub(crate) async fn release(
 
 // Attempts.
 
-/// Completes with these returned events; the attempt must be current.
+/// Completes with these returned events; the attempt must be current. The stored events.
 pub(crate) async fn finish_with(
     cx: &Cx,
     session: &SessionId,
     head: &DispatchedHead,
     events: impl IntoIterator<Item = NewEvent>,
-) -> Appended {
-    completed(cx, session, complete(head).events(events).unwrap()).await
+) -> Vec<Event> {
+    completed(cx, session, complete(head).events(events).unwrap()).await.events
+}
+
+/// Completes, for the sake of what it does; the attempt must be current.
+pub(crate) async fn settle(cx: &Cx, session: &SessionId, complete: CompleteAttempt) {
+    let _ = completed(cx, session, complete).await;
 }
 
 /// Completes; the attempt must be current.

@@ -491,5 +491,5 @@ async fn fence_future_attempt(cx: Cx) {
     let caused = ev("b").cause(Cause::new(head.clone(), 2));
     let appended = cx.store().append(&s, Append::one(caused).unwrap()).await;
     assert_code(appended, "SUPERSEDED_ATTEMPT");
-    let _ = completed(&cx, &s, CompleteAttempt::new(head, 1)).await;
+    settle(&cx, &s, CompleteAttempt::new(head, 1)).await;
 }

@@ -59,7 +59,7 @@ async fn returned_id_twice_f4(cx: Cx) {
     assert_code(complete(&head).events([ev("x"), ev("x")]), "INVALID_INPUT");
     assert_code(complete(&head).events([ev("x"), ev("y"), ev("x")]), "INVALID_INPUT");
     assert_eq!(state(&cx, &s, &head.head).await, head.state, "the lease is held");
-    assert_eq!(indexes(&finish_with(&cx, &s, &head, [ev("x"), ev("y")]).await.events), [2, 3]);
+    assert_eq!(indexes(&finish_with(&cx, &s, &head, [ev("x"), ev("y")]).await), [2, 3]);
 }
 
 async fn returned_without_id(cx: Cx) {
@@ -140,8 +140,8 @@ async fn taken_over(cx: Cx) {
     let second = claim_the_one(&cx, &s).await;
     superseded(&cx, &s, complete(&first).events([ev("c1")]).unwrap()).await;
     assert_eq!(state(&cx, &s, &second.head).await, second.state);
-    let appended = finish_with(&cx, &s, &second, [ev("c2")]).await;
-    assert_eq!(indexes(&appended.events), [2]);
+    let stored = finish_with(&cx, &s, &second, [ev("c2")]).await;
+    assert_eq!(indexes(&stored), [2]);
     assert_eq!(ids(&log(&cx, &s).await), ["a", "c2"]);
 }
 
@@ -178,8 +178,8 @@ async fn expired_not_taken_over(cx: Cx) {
     append(&cx, &s, [ev_on("a", "l")]).await;
     let head = claim_and_lapse(&cx, &s).await;
     cx.pass(secs(3_600)).await;
-    let appended = finish_with(&cx, &s, &head, [ev("x")]).await;
-    assert_eq!(indexes(&appended.events), [2]);
+    let stored = finish_with(&cx, &s, &head, [ev("x")]).await;
+    assert_eq!(indexes(&stored), [2]);
     nothing(&cx, &s).await;
 }
 
@@ -226,7 +226,7 @@ async fn some_owned_f52(cx: Cx) {
     assert_eq!(ids(&log(&cx, &s).await), ["e1", "e2", "k1"]);
     busy(&cx, &s).await;
     finish(&cx, &s, &heads[0]).await;
-    assert_eq!(indexes(&finish_with(&cx, &s, &heads[1], [ev("k3")]).await.events), [4]);
+    assert_eq!(indexes(&finish_with(&cx, &s, &heads[1], [ev("k3")]).await), [4]);
 }
 
 async fn last_of_200_f52(cx: Cx) {
@@ -235,8 +235,8 @@ async fn last_of_200_f52(cx: Cx) {
     let returned = || complete(&head).events(many("k", 200)).unwrap();
     assert_code(cx.store().complete_attempt(&s, returned()).await, "PARTIAL_DUPLICATE_BATCH");
     assert_eq!(log(&cx, &s).await.len(), 2);
-    let appended = finish_with(&cx, &s, &head, many("k", 199)).await;
-    assert_eq!(indexes(&appended.events), (3..=201).collect::<Vec<_>>());
+    let stored = finish_with(&cx, &s, &head, many("k", 199)).await;
+    assert_eq!(indexes(&stored), (3..=201).collect::<Vec<_>>());
 }
 
 async fn own_event(cx: Cx) {
@@ -252,7 +252,7 @@ async fn lower_lifetime_is_free(cx: Cx) {
     clear(&cx, &s).await;
     append(&cx, &s, [ev_on("a", "l")]).await;
     let head = claim_the_one(&cx, &s).await;
-    assert_eq!(indexes(&finish_with(&cx, &s, &head, [ev("k1")]).await.events), [4]);
+    assert_eq!(indexes(&finish_with(&cx, &s, &head, [ev("k1")]).await), [4]);
 }
 
 async fn pins_released(cx: Cx) {

@@ -60,7 +60,7 @@ async fn everything_is_done(cx: Cx) {
 
 async fn the_head_itself(cx: Cx) {
     let (s, head) = four(&cx, "itself").await;
-    completed(&cx, &s, through(&head, 1)).await;
+    settle(&cx, &s, through(&head, 1)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 1>2"]);
 }
 
@@ -73,7 +73,7 @@ async fn the_logs_head(cx: Cx) {
 async fn through_typed(cx: Cx) {
     let s = of_types(&cx, "typed", &["x", "y", "x", "y", "y", "x"]).await;
     let head = claim_the_one(&cx, &s).await;
-    completed(&cx, &s, through(&head, 4)).await;
+    settle(&cx, &s, through(&head, 4)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 4>6"], "also up to an event it does not take");
 }
 
@@ -82,7 +82,7 @@ async fn beyond_the_run(cx: Cx) {
     append_served(&cx, &s, &serve_log("c", all_types("l")), many("e", 5)).await;
     let head = take_one(&cx, &s, claim().run(2).unwrap()).await;
     assert_eq!(indexes(&head.run), [2]);
-    completed(&cx, &s, through(&head, 4)).await;
+    settle(&cx, &s, through(&head, 4)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 4>5"]);
 }
 
@@ -106,7 +106,7 @@ async fn above_what_it_returns(cx: Cx) {
 
 async fn below_the_head(cx: Cx) {
     let (s, head) = four(&cx, "below").await;
-    completed(&cx, &s, through(&head, 2)).await;
+    settle(&cx, &s, through(&head, 2)).await;
     let third = claim_the_one(&cx, &s).await;
     assert_code(complete(&third).through(at(2)), "INVALID_INPUT");
     finish(&cx, &s, &third).await;
@@ -173,7 +173,7 @@ async fn completes_with_other_types(cx: Cx) {
     let s = of_types(&cx, "types", &["x", "x", "y", "x", "y"]).await;
     let head = claim_the_one(&cx, &s).await;
     let ys = serve_log("c", only_types("l", ["y"]));
-    completed(&cx, &s, complete(&head).served(ys)).await;
+    settle(&cx, &s, complete(&head).served(ys)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 1>3"], "the request's declaration");
     let head = claim_the_one(&cx, &s).await;
     finish(&cx, &s, &head).await;
@@ -214,7 +214,7 @@ async fn skip_last_one(cx: Cx) {
 
 async fn position_never_back(cx: Cx) {
     let (s, head) = four(&cx, "back").await;
-    completed(&cx, &s, through(&head, 4)).await;
+    settle(&cx, &s, through(&head, 4)).await;
     assert_eq!(wake(&cx, &s, "c", all_types("l").backfill()).await, "c log l 4>-");
     assert_eq!(wake(&cx, &s, "c", only_types("l", ["t"])).await, "c log l 4>-");
     nothing(&cx, &s).await;

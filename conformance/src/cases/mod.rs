@@ -38,6 +38,7 @@ areas! {
     retries
     errors
     claims
+    exclusions
     lapses
     runs
     races

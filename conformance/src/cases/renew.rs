@@ -154,7 +154,7 @@ async fn passed_by_the_log(cx: Cx) {
     let s = cx.session("passed");
     append_served(&cx, &s, &serve_log("c", all_types("l")), many("e", 3)).await;
     let first = claim_the_one(&cx, &s).await;
-    completed(&cx, &s, complete(&first).through(at(2)).unwrap()).await;
+    settle(&cx, &s, complete(&first).through(at(2)).unwrap()).await;
     lost(&cx, &s, AttemptRef::new(log_head("c", "l", 2), 1)).await;
     let third = claim_the_one(&cx, &s).await;
     finish(&cx, &s, &third).await;

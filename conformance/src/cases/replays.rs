@@ -73,7 +73,7 @@ async fn lane_after_next_head_f8(cx: Cx) {
     append(&cx, &s, many_on_l("e", 2)).await;
     let head = claim_the_one(&cx, &s).await;
     let request = returning(complete(&head), [ev("k1"), ev("k2")]);
-    completed(&cx, &s, request.clone()).await;
+    settle(&cx, &s, request.clone()).await;
     assert_eq!(again(&cx, &s, request.clone()).await, [3, 4]);
     let next = take_one(&cx, &s, claim_as("another", secs(9))).await;
     assert_eq!(next.head, lane_head("c", "l", 2));
@@ -91,7 +91,7 @@ async fn lane_for_the_whole_lifetime(cx: Cx) {
     for i in 1..=5 {
         let head = claim_the_one(&cx, &s).await;
         let request = returning(complete(&head), [ev(&format!("k{i}"))]);
-        completed(&cx, &s, request.clone()).await;
+        settle(&cx, &s, request.clone()).await;
         requests.push(request);
     }
     cx.pass(secs(86_400)).await;
@@ -117,7 +117,7 @@ async fn log_cursor(cx: Cx) {
     append_served(&cx, &s, &serve_log("c", all_types("l")), [ev("a")]).await;
     let head = claim_the_one(&cx, &s).await;
     let request = returning(complete(&head), [ev("k1")]);
-    completed(&cx, &s, request.clone()).await;
+    settle(&cx, &s, request.clone()).await;
     assert_eq!(again(&cx, &s, request).await, [2]);
     assert_eq!(shown(&cx, &s).await, ["c log l 1>2"]);
 }
@@ -139,7 +139,7 @@ async fn log_through(cx: Cx) {
     append_served(&cx, &s, &serve_log("c", all_types("l")), many("e", 4)).await;
     let head = claim_the_one(&cx, &s).await;
     let request = complete(&head).through(at(3)).unwrap();
-    completed(&cx, &s, request.clone()).await;
+    settle(&cx, &s, request.clone()).await;
     assert_eq!(again(&cx, &s, request).await, [0; 0]);
     for passed in [2, 3] {
         superseded(&cx, &s, CompleteAttempt::new(log_head("c", "l", passed), 1)).await;
@@ -337,7 +337,7 @@ async fn after_expiry(cx: Cx) {
     append(&cx, &s, [ev_on("a", "l")]).await;
     let head = claim_the_one(&cx, &s).await;
     let request = returning(complete(&head), [ev("k")]);
-    completed(&cx, &s, request.clone()).await;
+    settle(&cx, &s, request.clone()).await;
     cx.pass(secs(61)).await;
     assert_eq!(again(&cx, &s, request).await, [2], "the lease does not matter any more");
 }

@@ -50,20 +50,21 @@ async fn one_batch(cx: Cx) {
     append(&cx, &s, [ev("between")]).await;
     cx.pass(ms(70)).await;
     let new = event("order.paid", r#"{"n":1.0}"#).id("k1").unwrap();
-    let appended = finish_with(&cx, &s, &head, [new, ev("k2"), ev("k3")]).await;
-    assert_eq!(indexes(&appended.events), [3, 4, 5]);
-    assert_eq!(ids(&appended.events), ["k1", "k2", "k3"]);
-    assert!(appended.events.iter().all(|event| event.created_at == time(70)));
-    assert_eq!(appended.events[0].event_type, "order.paid");
-    assert_eq!(appended.events[0].payload.as_str(), r#"{"n":1.0}"#);
-    assert_eq!(log(&cx, &s).await[2..], appended.events);
+    let stored = finish_with(&cx, &s, &head, [new, ev("k2"), ev("k3")]).await;
+    assert_eq!(indexes(&stored), [3, 4, 5]);
+    assert_eq!(ids(&stored), ["k1", "k2", "k3"]);
+    assert!(stored.iter().all(|event| event.created_at == time(70)));
+    assert_eq!(stored[0].event_type, "order.paid");
+    assert_eq!(stored[0].payload.as_str(), r#"{"n":1.0}"#);
+    assert_eq!(log(&cx, &s).await[2..], stored);
 }
 
 async fn on_its_own_lane(cx: Cx) {
     let s = cx.session("own");
     append(&cx, &s, [ev_on("a", "l")]).await;
     let head = claim_the_one(&cx, &s).await;
-    let appended = finish_with(&cx, &s, &head, [ev_on("k1", "l"), ev_on("k2", "l")]).await;
+    let returned = complete(&head).events([ev_on("k1", "l"), ev_on("k2", "l")]).unwrap();
+    let appended = completed(&cx, &s, returned).await;
     assert!(appended.has_pending);
     assert_eq!(shown(&cx, &s).await, ["c lane l 1>2"]);
     let expected = [lane_head("c", "l", 2), lane_head("c", "l", 3)];
@@ -104,7 +105,8 @@ async fn own_log_untyped(cx: Cx) {
     let s = cx.session("untyped");
     append_served(&cx, &s, &serve_log("c", all_types("l")), [ev("a")]).await;
     let head = claim_the_one(&cx, &s).await;
-    let appended = finish_with(&cx, &s, &head, [ev("k1"), ev("k2")]).await;
+    let returned = complete(&head).events([ev("k1"), ev("k2")]).unwrap();
+    let appended = completed(&cx, &s, returned).await;
     assert!(appended.has_pending);
     assert_eq!(shown(&cx, &s).await, ["c log l 1>2"]);
     assert_eq!(drain(&cx, &s, claim()).await, [log_head("c", "l", 2), log_head("c", "l", 3)]);
@@ -124,7 +126,8 @@ async fn own_log_takes_none(cx: Cx) {
     let served = serve_log("c", only_types("l", ["x"]));
     append_served(&cx, &s, &served, [typed("a", "x")]).await;
     let head = claim_the_one(&cx, &s).await;
-    let appended = finish_with(&cx, &s, &head, [typed("k1", "y")]).await;
+    let returned = complete(&head).events([typed("k1", "y")]).unwrap();
+    let appended = completed(&cx, &s, returned).await;
     assert!(!appended.has_pending);
     assert_eq!(shown(&cx, &s).await, ["c log l 1>-"]);
 }
@@ -136,7 +139,7 @@ async fn own_log_declared_types(cx: Cx) {
     let head = claim_the_one(&cx, &s).await;
     let other = serve_log("c", only_types("l", ["y"]));
     let returned = [typed("k1", "x"), typed("k2", "y"), typed("k3", "y")];
-    completed(&cx, &s, complete(&head).events(returned).unwrap().served(other)).await;
+    settle(&cx, &s, complete(&head).events(returned).unwrap().served(other)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 1>4"], "b is not taken any more");
     let head = claim_the_one(&cx, &s).await;
     finish(&cx, &s, &head).await;
@@ -150,7 +153,7 @@ async fn own_log_recorded_types(cx: Cx) {
     let head = claim_the_one(&cx, &s).await;
     // Another log of the same consumer says nothing about this one.
     let other = serve_log("c", all_types("m"));
-    completed(&cx, &s, complete(&head).served(other)).await;
+    settle(&cx, &s, complete(&head).served(other)).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 1>3"]);
 }
 
@@ -159,7 +162,7 @@ async fn own_log_after_through(cx: Cx) {
     append_served(&cx, &s, &serve_log("c", all_types("l")), many("e", 3)).await;
     let head = claim_the_one(&cx, &s).await;
     let whole = complete(&head).through(at(3)).unwrap().events([ev("k")]).unwrap();
-    completed(&cx, &s, whole).await;
+    settle(&cx, &s, whole).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 3>4"]);
 }
 
@@ -183,7 +186,7 @@ async fn other_log_missing(cx: Cx) {
     let head = claim_the_one(&cx, &s).await;
     let served = serve_logs([("new", all_types("l")), ("old", all_types("l").backfill())]);
     let returned = complete(&head).events([ev("k1"), ev("k2")]).unwrap().served(served);
-    completed(&cx, &s, returned).await;
+    settle(&cx, &s, returned).await;
     assert_eq!(shown(&cx, &s).await, ["c lane w 2>3", "new log l 3>4", "old log l 0>1"]);
 }
 
@@ -193,7 +196,7 @@ async fn other_log_of_same_consumer(cx: Cx) {
     let head = claim_the_one(&cx, &s).await;
     let served = serve_log("c", all_types("two"));
     let returned = complete(&head).events([ev("k")]).unwrap().served(served);
-    completed(&cx, &s, returned).await;
+    settle(&cx, &s, returned).await;
     assert_eq!(shown(&cx, &s).await, ["c log one 1>2", "c log two 1>2"]);
 }
 
@@ -205,7 +208,8 @@ async fn other_log_not_declared(cx: Cx) {
     finish(&cx, &s, &idle).await;
     append(&cx, &s, [ev_on("b", "w")]).await;
     let head = claim_the_one(&cx, &s).await;
-    let appended = finish_with(&cx, &s, &head, [ev("k")]).await;
+    let returned = complete(&head).events([ev("k")]).unwrap();
+    let appended = completed(&cx, &s, returned).await;
     assert!(!appended.has_pending);
     assert_eq!(shown(&cx, &s).await, ["c lane w 2>-", "d log l 1>-"]);
     assert_eq!(wake(&cx, &s, "d", all_types("l")).await, "d log l 1>2", "it waits");
@@ -217,7 +221,7 @@ async fn other_log_takes_none(cx: Cx) {
     let head = claim_the_one(&cx, &s).await;
     let served = serve_log("d", only_types("l", ["x"]).backfill());
     let returned = complete(&head).events([typed("k", "y")]).unwrap().served(served);
-    completed(&cx, &s, returned).await;
+    settle(&cx, &s, returned).await;
     assert_eq!(shown(&cx, &s).await, ["c lane w 2>-"], "no event it takes: no touch");
 }
 
@@ -226,7 +230,7 @@ async fn none_touches_no_log(cx: Cx) {
     append(&cx, &s, [ev_on("a", "w")]).await;
     let head = claim_the_one(&cx, &s).await;
     let served = serve_log("d", all_types("l").backfill());
-    completed(&cx, &s, complete(&head).served(served)).await;
+    settle(&cx, &s, complete(&head).served(served)).await;
     assert_eq!(shown(&cx, &s).await, ["c lane w 1>-"]);
 }
 

@@ -115,7 +115,7 @@ async fn completed_through_its_end(cx: Cx) {
     append_served(&cx, &s, &served, events).await;
     let head = take_one(&cx, &s, claim().run(2).unwrap()).await;
     assert_eq!(head.run_through(), at(3));
-    completed(&cx, &s, complete(&head).through(head.run_through()).unwrap()).await;
+    settle(&cx, &s, complete(&head).through(head.run_through()).unwrap()).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 3>5"]);
 }
 

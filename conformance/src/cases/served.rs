@@ -131,7 +131,7 @@ async fn log_declared_or_not(cx: Cx) {
     append_served(&cx, &s, &serve_log("c", all_types("l")), [ev("b")]).await;
     let head = claim_the_one(&cx, &s).await;
     let plain = complete(&head).events([ev("k")]).unwrap().served(serve(["c"]));
-    completed(&cx, &s, plain).await;
+    settle(&cx, &s, plain).await;
     assert_eq!(shown(&cx, &s).await, ["c log l 2>3"], "its own head's completion moves it");
 }
 
