@@ -20,12 +20,12 @@ macro_rules! answer {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
-        #[must_use]
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
 
         impl $name {
             /// For backends: the answer with all its fields.
             #[allow(clippy::too_many_arguments)]
+            #[must_use]
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -73,6 +73,7 @@ pub enum Claim {
 
 answer!(
     /// Heads that the caller now holds.
+    #[must_use]
     Claimed {
         /// The heads, in head order.
         heads: Vec<DispatchedHead>,
@@ -85,6 +86,7 @@ answer!(
 
 answer!(
     /// All work is leased or held.
+    #[must_use]
     Busy {
         /// When to ask again: the soonest expiry is not sooner than this.
         retry_after: Duration,
@@ -93,6 +95,7 @@ answer!(
 
 answer!(
     /// What became of leases that were renewed.
+    #[must_use]
     Renewal {
         /// These last for the whole ttl from now.
         renewed: Vec<AttemptRef>,
@@ -182,6 +185,7 @@ answer!(
 
 answer!(
     /// What a redrive did.
+    #[must_use]
     Redriven {
         /// Whether the head was a dead letter and this call redrove it.
         redriven: bool,
@@ -242,6 +246,7 @@ answer!(
 
 answer!(
     /// What a clear did.
+    #[must_use]
     Cleared {
         /// Whether the session is clear: by this call, or already.
         cleared: bool,
