@@ -84,7 +84,7 @@ saboteurs! {
     PendingNever: "has_pending is always false" => "append.has_pending.targets";
     PendingAlways: "has_pending is always true" => "append.has_pending.served";
     PendingOfAll: "has_pending counts consumers that are not served" => "append.has_pending.served";
-    CreatedAtZero: "created_at is not the clock's" => "append.answer.one_created_at";
+    CreatedAtZero: "created_at is not the clock's" => "append.answer.equals_the_stored";
     FirstTargetOnly: "an event is queued on its first target alone" => "append.targets.hundred_of_one_event";
     DeclaredLogsStay: "an append does not move the declared logs" => "append.has_pending.declared_log";
     IdsOutliveClear: "ids of an earlier lifetime are still owned" => "append.ids.free_after_clear";
@@ -96,7 +96,7 @@ saboteurs! {
     ReadLimitIgnored: "a read answers more than its limit" => "read.limit.given";
     ReadHeadIsLast: "a read's head is its last event's index" => "read.range.after_and_through";
     UnknownSessionFails: "reading an unknown session is an error" => "read.empty.unknown_session";
-    ClearIndexForgotten: "a read answers clear_index 0" => "read.clear.marker";
+    ClearIndexForgotten: "a read answers clear_index 0" => "read.clear.from_the_marker";
     MarkerUnread: "the clear marker is not read" => "read.clear.from_the_marker";
     PayloadsReparsed: "payloads go through a parsed value" => "payloads.exact.append_and_read";
     // Claiming.
@@ -118,7 +118,7 @@ saboteurs! {
     RunBeyondThrough: "a run goes past `through`" => "claims.run.capped_by_through";
     LapseNotCounted: "a lapsed lease counts no failure" => "claims.lapse.counts_one_failure";
     ClaimSentTwice: "a claim is sent twice" => "claims.state.first_attempt";
-    LaneHandsOutTwo: "a lane hands out its second event with the first" => "lanes.fifo.one_at_a_time";
+    LaneHandsOutTwo: "a lane hands out its second event with the first" => "names.glued.lane_and_index";
     // Renewing and releasing.
     RenewNeverShortens: "a renewal keeps a later expiry" => "renew.current.sooner";
     RenewForAnyone: "a claim is renewed for another holder" => "renew.neither.another_holder";
@@ -129,33 +129,33 @@ saboteurs! {
     ReleaseDoesNothing: "a release answers and does nothing" => "release.current.at_once";
     ReleaseForAnyone: "a claim is released for another holder" => "release.nothing.another_holder";
     // Completing and failing.
-    FenceMissing: "a completion of a superseded attempt commits" => "complete.fence.taken_over";
-    ReplayedCompletionSuperseded: "a completion sent again is superseded" => "complete.replay.same_answer";
+    FenceMissing: "a completion of a superseded attempt commits" => "complete.checks.taken_over";
+    ReplayedCompletionSuperseded: "a completion sent again is superseded" => "complete.replay.event";
     CompletionIdsUnchecked: "a completion sent again with other ids is a replay" => "complete.replay.other_ids";
-    ReturnedEventsLost: "returned events are not appended" => "complete.returned.appended";
+    ReturnedEventsLost: "returned events are not appended" => "streams.returned_events";
     ReturnedWithoutCause: "returned events have no cause" => "complete.returned.cause";
-    CompleteThroughIgnored: "a completion does not go `through`" => "complete.through.moves";
-    ThenClaimIgnored: "then_claim claims nothing" => "complete.then_claim.completed";
-    ThenClaimNotAfterSuperseded: "a superseded call does not claim" => "complete.then_claim.superseded";
-    BeyondIsSuperseded: "an index that does not exist is superseded" => "complete.index.beyond";
-    ClearedIsNotFound: "an index below the clear does not exist" => "complete.index.cleared";
-    PartialCompletes: "a completion with a known id commits without it" => "complete.partial.claim_stays";
-    RetryAfterIgnored: "a failed head can be claimed at once" => "fail.hold.until_retry_after";
+    CompleteThroughIgnored: "a completion does not go `through`" => "logs.through.everything_is_done";
+    ThenClaimIgnored: "then_claim claims nothing" => "complete.then_claim.next_of_lane";
+    ThenClaimNotAfterSuperseded: "a superseded call does not claim" => "complete.then_claim.superseded_claims_too";
+    BeyondIsSuperseded: "an index that does not exist is superseded" => "complete.checks.no_such_index";
+    ClearedIsNotFound: "an index below the clear does not exist" => "complete.checks.cleared";
+    PartialCompletes: "a completion with a known id commits without it" => "complete.duplicates.some_owned_f52";
+    RetryAfterIgnored: "a failed head can be claimed at once" => "fail.hold.retry_after";
     FailBudgetIgnored: "a failure never dead-letters" => "fail.budget.reached";
     FailBudgetOffByOne: "a failure dead-letters one late" => "fail.budget.reached";
-    FailFenceMissing: "a superseded attempt can fail its head" => "fail.fence.taken_over";
-    ErrorTextLost: "the error text is not kept" => "fail.state.recorded";
+    FailFenceMissing: "a superseded attempt can fail its head" => "fail.checks.taken_over";
+    ErrorTextLost: "the error text is not kept" => "fail.error.exactly";
     // Dead letters and cursors.
-    DeadLettersBackwards: "dead letters are not in head order" => "dead_letters.list.head_order";
-    DeadLettersEndEarly: "a listing ends after its first page" => "dead_letters.list.pages";
-    RedriveAlwaysTrue: "a redrive of nothing answers true" => "dead_letters.redrive.twice";
-    SkipRetries: "a skip retries" => "dead_letters.redrive.skip";
-    RetrySkips: "a retry skips" => "dead_letters.redrive.retry";
-    CursorsUnordered: "cursors are listed in the wrong order" => "cursors.order.kinds";
-    PositionIsHead: "a cursor's position is its head" => "cursors.position.event";
+    DeadLettersBackwards: "dead letters are not in head order" => "dead_letters.list.in_head_order";
+    DeadLettersEndEarly: "a listing ends after its first page" => "dead_letters.pages.every_size";
+    RedriveAlwaysTrue: "a redrive of nothing answers true" => "dead_letters.redriven.false_otherwise";
+    SkipRetries: "a skip retries" => "dead_letters.skip.every_kind";
+    RetrySkips: "a retry skips" => "dead_letters.retry.keeps_the_other_fields";
+    CursorsUnordered: "cursors are listed in the wrong order" => "cursors.list.consumer_kind_name";
+    PositionIsHead: "a cursor's position is its head" => "event_cursors.position.head_minus_one";
     BackfillIgnored: "a new log never starts with what is stored" => "wake_log.missing.backfill";
-    BackfillAlways: "a new log always starts with what is stored" => "wake_log.missing.no_backfill";
-    LogTypesIgnored: "a log takes every type" => "logs.types.only_its_own";
+    BackfillAlways: "a new log always starts with what is stored" => "wake_log.missing.at_the_logs_head";
+    LogTypesIgnored: "a log takes every type" => "logs.missing.backfill_typed";
     // Snapshots.
     PinsIgnored: "a pinned snapshot is not kept" => "pins.keep.older_while_live";
     SnapshotThroughIgnored: "snapshot_through is not looked at" => "snapshots.read.snapshot_through";
@@ -165,57 +165,58 @@ saboteurs! {
     ClearUnconditional: "if_last_index is not looked at" => "clear.if_last_index.differs";
     ClearCauseIgnored: "a clear's cause is not looked at" => "clear.cause.not_current";
     ClearAgain: "a clear sent again clears again" => "clear.id.already_done";
-    ClearOtherId: "the marker gets another id" => "clear.answer.indexes";
+    ClearOtherId: "the marker gets another id" => "read.clear.marker";
     ReclaimNeverDone: "reclaim is never done" => "reclaim.done.nothing_to_do";
-    ReclaimClaimsDone: "reclaim says done at once" => "reclaim.done.only_when_nothing_is_left";
+    ReclaimClaimsDone: "reclaim says done at once" => "reclaim.done.in_pieces";
     // Timers.
     TimersFireEarly: "a timer is due at once" => "timers.fire.not_before_due";
-    TimerOriginIgnored: "a timer's origin is not looked at" => "timers.schedule.origin_below_clear";
-    UnscheduleAlwaysTrue: "unscheduling nothing answers true" => "timers.unschedule.twice";
+    TimerOriginIgnored: "a timer's origin is not looked at" => "timers.schedule.origin_cleared";
+    UnscheduleAlwaysTrue: "unscheduling nothing answers true" => "timers.unschedule.whether_there_was_one";
     FireLimitIgnored: "fire_timers takes more than its limit" => "timers.fire.limit";
     TimerNotReplaced: "a key scheduled again is a second timer" => "timers.schedule.replaces";
     // Finding work.
-    SessionsForget: "the listing of sessions leaves one out" => "sessions.pages.all";
-    PendingForgetsTimers: "a session with a timer alone is not pending" => "pending.timers.alone";
-    PendingServedIgnored: "pending lists work that is not served" => "pending.served.only";
-    NotBeforeTooLate: "not_before is later than the first chance" => "pending.not_before.lease";
+    SessionsForget: "the listing of sessions leaves one out" => "sessions.pages";
+    PendingForgetsTimers: "a session with a timer alone is not pending" => "pending.timers";
+    PendingServedIgnored: "pending lists work that is not served" => "pending.served";
+    NotBeforeTooLate: "not_before is later than the first chance" => "pending.not_before.never_late";
     // Streams.
-    StreamRepeats: "a stream yields an event twice" => "streams.history.then_live";
-    StreamSkips: "a stream leaves an event out" => "streams.history.then_live";
-    StreamStartsAt: "a stream begins with `start_after` itself" => "streams.start.after";
-    StreamEnds: "a stream ends with the history" => "streams.history.then_live";
-    HintsNever: "there are no work hints" => "watch_pending.append";
+    StreamRepeats: "a stream yields an event twice" => "streams.history_then_live";
+    StreamSkips: "a stream leaves an event out" => "streams.history_then_live";
+    StreamStartsAt: "a stream begins with `start_after` itself" => "streams.from_the_middle";
+    StreamEnds: "a stream ends with the history" => "streams.history_then_live";
+    HintsNever: "there are no work hints" => "hints.append";
     // Presence.
-    PresenceOutlives: "a field outlives its ttl" => "presence.ttl.expires";
+    PresenceOutlives: "a field outlives its ttl" => "presence.ttl.gone_after";
     PresenceRemoveIgnored: "null does not remove a field" => "presence.write.null_removes";
-    PresenceSeenForgotten: "what a participant has seen is not kept" => "presence.write.seen";
-    PresencePatchless: "a presence write answers no patch" => "presence.write.patch";
+    PresenceSeenForgotten: "what a participant has seen is not kept" => "presence.seen.of_the_last_write";
+    PresencePatchless: "a presence write answers no patch" => "presence.patch.fields";
 }
 
 /// A factory of stores that break a rule.
-pub struct Sabotaged<F, S> {
+pub struct Sabotaged<F, G> {
     saboteur: Saboteur,
     open: F,
-    store: std::marker::PhantomData<fn() -> S>,
+    again: G,
 }
 
-impl<F, S> Sabotaged<F, S> {
-    /// Breaks the stores that `open` gives.
-    pub fn new(saboteur: Saboteur, open: F) -> Self {
-        Self { saboteur, open, store: std::marker::PhantomData }
+impl<F, G> Sabotaged<F, G> {
+    /// Breaks the stores that `open` gives; `again` opens a second handle on one's data.
+    pub fn new(saboteur: Saboteur, open: F, again: G) -> Self {
+        Self { saboteur, open, again }
     }
 }
 
-impl<F, S> fmt::Debug for Sabotaged<F, S> {
+impl<F, G> fmt::Debug for Sabotaged<F, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Sabotaged").field(&self.saboteur).finish()
     }
 }
 
 #[async_trait]
-impl<F, S> Factory for Sabotaged<F, S>
+impl<F, G, S> Factory for Sabotaged<F, G>
 where
-    F: Fn(Setup) -> S + Send + Sync + 'static,
+    F: Fn(&Setup) -> S + Send + Sync + 'static,
+    G: Fn(&S, &Setup) -> S + Clone + Send + Sync + 'static,
     S: Timers + Presence + Clone + 'static,
 {
     fn name(&self) -> &str {
@@ -223,11 +224,12 @@ where
     }
 
     async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
-        let broken =
-            Broken { inner: (self.open)(setup), how: self.saboteur.how, seen: Arc::default() };
-        let again = broken.clone();
+        let inner = (self.open)(&setup);
+        let broken = Broken { inner, how: self.saboteur.how, seen: Arc::default() };
+        let (first, again) = (broken.clone(), self.again.clone());
         Ok(Subject::full(broken).another(move || {
-            let broken = again.clone();
+            let inner = again(&first.inner, &setup);
+            let broken = Broken { inner, how: first.how, seen: Arc::clone(&first.seen) };
             async move { Ok(Subject::full(broken)) }
         }))
     }
