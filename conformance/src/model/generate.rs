@@ -15,9 +15,10 @@ const CONSUMERS: u8 = 3;
 const LANES: u8 = 2;
 const LOGS: u8 = 2;
 
-/// A history of 20 to 60 operations.
+/// A history of 20 to 60 operations. Each may be there or not, so that shrinking leaves fewer.
 pub(super) fn history() -> BoxedStrategy<Vec<Step>> {
-    vec(step(), 20..=60).boxed()
+    let steps = vec(weighted(0.99, step()), 20..=60);
+    steps.prop_map(|steps| steps.into_iter().flatten().collect()).boxed()
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -28,29 +29,29 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Most operations meet in one session.
 fn session() -> BoxedStrategy<u8> {
-    prop_oneof![8 => Just(0u8), 2 => 1..SESSIONS].boxed()
+    prop_oneof![9 => Just(0u8), 1 => 1..SESSIONS].boxed()
 }
 
 fn op() -> BoxedStrategy<Op> {
     Union::new_weighted(vec![
-        (24, append()),
-        (24, claim()),
-        (22, complete()),
-        (12, fail()),
-        (14, advance()),
-        (5, Just(Op::Advance(Time::To(0))).boxed()),
+        (34, append()),
+        (26, claim()),
+        (24, complete()),
+        (13, fail()),
+        (12, advance()),
         (5, renew()),
         (4, release()),
-        (6, redrive()),
+        (8, redrive()),
         (6, wake_log()),
-        (5, clear()),
-        (7, put_snapshots()),
-        (4, schedule()),
-        (4, fire_timers()),
-        (3, set_presence()),
+        (4, clear()),
+        (8, put_snapshots()),
+        (6, read_state()),
+        (7, schedule()),
+        (5, fire_timers()),
+        (5, presence()),
         (3, (0u8..6).prop_map(Op::Resend).boxed()),
-        (8, reads()),
-        (3, session().prop_map(|session| Op::Reclaim { session }).boxed()),
+        (7, listings()),
+        (2, session().prop_map(|session| Op::Reclaim { session }).boxed()),
     ])
     .boxed()
 }
@@ -60,6 +61,7 @@ fn advance() -> BoxedStrategy<Op> {
         4 => prop_oneof![Just(0u8), Just(1), Just(5), Just(10), Just(20), Just(50)].prop_map(Time::By),
         3 => (0u8..4).prop_map(Time::To),
         2 => (0u8..4).prop_map(Time::Before),
+        1 => prop_oneof![Just(1u8), Just(10), Just(40)].prop_map(Time::Back),
     ]
     .prop_map(Op::Advance)
     .boxed()
@@ -75,11 +77,17 @@ fn index() -> BoxedStrategy<At> {
     .boxed()
 }
 
+/// Mostly where a clear refuses it or does not.
+fn origin() -> BoxedStrategy<At> {
+    prop_oneof![3 => (-2i8..=1).prop_map(At::FromClear), 1 => index()].boxed()
+}
+
 fn id() -> BoxedStrategy<Id> {
     prop_oneof![
         14 => Just(Id::Fresh),
         4 => (0u8..5).prop_map(Id::Pool),
         2 => index().prop_map(Id::Of),
+        2 => (-2i8..=0).prop_map(|off| Id::Of(At::FromClear(off))),
         1 => Just(Id::Auto),
     ]
     .boxed()
@@ -116,11 +124,15 @@ fn targets() -> BoxedStrategy<Vec<Aim>> {
         2 => (0..CONSUMERS).prop_map(Aim::Each),
         3 => (0..CONSUMERS, 0..LANES).prop_map(|(consumer, lane)| Aim::Lane(consumer, lane)),
     ];
-    vec(aim, 0..=3).boxed()
+    prop_oneof![2 => Just(Vec::new()), 5 => vec(aim, 1..=3)].boxed()
 }
 
-fn event(cause: f64) -> BoxedStrategy<Ev> {
-    (id(), 0u8..3, 0u8..6, targets(), weighted(cause, attempt()))
+fn event() -> BoxedStrategy<Ev> {
+    event_with(Just(None).boxed())
+}
+
+fn event_with(cause: BoxedStrategy<Option<Try>>) -> BoxedStrategy<Ev> {
+    (id(), 0u8..3, 0u8..6, targets(), cause)
         .prop_map(|(id, kind, payload, targets, cause)| Ev { id, kind, payload, targets, cause })
         .boxed()
 }
@@ -136,9 +148,15 @@ fn declared() -> impl Strategy<Value = Declared> {
 }
 
 fn serves() -> BoxedStrategy<Serves> {
-    let entry = (0..CONSUMERS, weighted(0.6, declared()), weighted(0.3, 1u8..3))
+    serves_or_all(3, 3)
+}
+
+/// What serves all declares no log.
+fn serves_or_all(all: u32, only: u32) -> BoxedStrategy<Serves> {
+    let entry = (0..CONSUMERS, weighted(0.7, declared()), weighted(0.2, 1u8..3))
         .prop_map(|(consumer, log, max_failures)| Entry { consumer, log, max_failures });
-    prop_oneof![2 => Just(Serves::All), 3 => vec(entry, 0..=3).prop_map(Serves::Only)].boxed()
+    let entries = prop_oneof![1 => Just(Vec::new()), 9 => vec(entry, 1..=3)];
+    prop_oneof![all => Just(Serves::All), only => entries.prop_map(Serves::Only)].boxed()
 }
 
 fn take() -> BoxedStrategy<Take> {
@@ -147,7 +165,7 @@ fn take() -> BoxedStrategy<Take> {
     let max_failures = weighted(0.5, 1u8..4);
     let run = prop_oneof![2 => Just(1u8), 1 => 2u8..5];
     let exclude = prop_oneof![3 => Just(Vec::new()), 1 => vec(any_head(), 1..=2)];
-    (0u8..2, ttl, limit, serves(), exclude, max_failures, weighted(0.15, index()), run)
+    (0u8..2, ttl, limit, serves_or_all(6, 3), exclude, max_failures, weighted(0.1, index()), run)
         .prop_map(|(holder, ttl, limit, served, exclude, max_failures, through, run)| Take {
             holder,
             ttl,
@@ -162,8 +180,9 @@ fn take() -> BoxedStrategy<Take> {
 }
 
 fn append() -> BoxedStrategy<Op> {
-    let events = vec(event(0.06), 0..=4);
-    (session(), events, serves(), weighted(0.08, index()), weighted(0.12, index()))
+    let event = event_with(weighted(0.06, attempt()).boxed());
+    let events = prop_oneof![1 => Just(Vec::new()), 12 => vec(event, 1..=4)];
+    (session(), events, serves_or_all(3, 7), weighted(0.06, index()), weighted(0.1, origin()))
         .prop_map(|(session, events, served, expected_head, origin)| Op::Append {
             session,
             events,
@@ -179,8 +198,8 @@ fn claim() -> BoxedStrategy<Op> {
 }
 
 fn complete() -> BoxedStrategy<Op> {
-    let through = weighted(0.3, (-2i8..=1).prop_map(At::FromHead));
-    (session(), attempt(), vec(event(0.0), 0..=2), serves(), through, weighted(0.3, take()))
+    let through = weighted(0.5, (-2i8..=1).prop_map(At::FromHead));
+    (session(), attempt(), vec(event(), 0..=2), serves(), through, weighted(0.3, take()))
         .prop_map(|(session, attempt, events, served, through, then_claim)| Op::Complete {
             session,
             attempt,
@@ -234,7 +253,12 @@ fn wake_log() -> BoxedStrategy<Op> {
 }
 
 fn clear() -> BoxedStrategy<Op> {
-    (session(), weighted(0.3, index()), weighted(0.1, attempt()), id())
+    let last = prop_oneof![
+        3 => (-1i8..=0).prop_map(At::FromHead),
+        1 => Just(At::FromClear(-1)),
+        1 => index(),
+    ];
+    (session(), weighted(0.3, last), weighted(0.2, attempt()), id())
         .prop_map(|(session, if_last_index, cause, id)| Op::Clear {
             session,
             if_last_index,
@@ -255,16 +279,16 @@ fn put_snapshots() -> BoxedStrategy<Op> {
         state,
         pins,
     });
-    (session(), 0u8..2, vec(snap, 0..=3))
+    (session(), reducer(), vec(snap, 1..=3))
         .prop_map(|(session, reducer, writes)| Op::PutSnapshots { session, reducer, writes })
         .boxed()
 }
 
 fn schedule() -> BoxedStrategy<Op> {
-    let after = prop_oneof![Just(0u8), Just(5), Just(10), Just(30)];
-    let origin = weighted(0.4, index());
+    let after = prop_oneof![2 => Just(0u8), 1 => Just(5), 1 => Just(10), 1 => Just(30)];
+    let origin = weighted(0.4, origin());
     prop_oneof![
-        6 => (session(), 0u8..3, after, event(0.0), origin).prop_map(
+        6 => (session(), 0u8..3, after, event(), origin).prop_map(
             |(session, key, after, event, origin)| Op::Schedule { session, key, after, event, origin }
         ),
         1 => (session(), 0u8..3).prop_map(|(session, key)| Op::Unschedule { session, key }),
@@ -278,40 +302,47 @@ fn fire_timers() -> BoxedStrategy<Op> {
         .boxed()
 }
 
-fn set_presence() -> BoxedStrategy<Op> {
-    let fields = vec((0u8..2, weighted(0.8, 0u8..2)), 0..=2);
-    let ttl = prop_oneof![Just(10u8), Just(30)];
-    (0u8..2, fields, weighted(0.5, 0u8..3), ttl)
-        .prop_map(|(participant, fields, seen, ttl)| Op::SetPresence {
-            participant,
-            fields,
-            seen,
-            ttl,
-        })
-        .boxed()
+fn reducer() -> BoxedStrategy<u8> {
+    prop_oneof![4 => Just(0u8), 1 => Just(1u8)].boxed()
 }
 
-fn reads() -> BoxedStrategy<Op> {
-    let read = (session(), index(), weighted(0.4, index()), weighted(0.4, 1u8..4))
-        .prop_map(|(session, after, through, limit)| Op::Read { session, after, through, limit });
-    let read_state = (session(), 0u8..2, weighted(0.5, index()), weighted(0.5, index())).prop_map(
-        |(session, reducer, through, snapshot_through)| Op::ReadState {
+fn read_state() -> BoxedStrategy<Op> {
+    let cap = || weighted(0.5, (-5i8..=0).prop_map(At::FromHead));
+    let caps = prop_oneof![
+        4 => (Just(None), cap()),
+        2 => (cap(), cap()),
+        1 => (weighted(0.8, index()), weighted(0.8, index())),
+    ];
+    (session(), reducer(), caps)
+        .prop_map(|(session, reducer, (through, snapshot_through))| Op::ReadState {
             session,
             reducer,
             through,
             snapshot_through,
-        },
+        })
+        .boxed()
+}
+
+fn presence() -> BoxedStrategy<Op> {
+    let fields = vec((0u8..2, weighted(0.8, 0u8..2)), 1..=2);
+    let ttl = prop_oneof![Just(10u8), Just(100)];
+    let set = (0u8..2, fields, weighted(0.5, 0u8..3), ttl).prop_map(
+        |(participant, fields, seen, ttl)| Op::SetPresence { participant, fields, seen, ttl },
     );
-    let small = 1u8..4;
+    prop_oneof![3 => set, 1 => Just(Op::ReadPresence)].boxed()
+}
+
+fn listings() -> BoxedStrategy<Op> {
+    let read = (session(), index(), weighted(0.4, index()), weighted(0.4, 1u8..4))
+        .prop_map(|(session, after, through, limit)| Op::Read { session, after, through, limit });
+    let small = || (session(), 1u8..4);
     prop_oneof![
         4 => read,
-        4 => read_state,
-        2 => (session(), small.clone()).prop_map(|(session, limit)| Op::DeadLetters { session, limit }),
-        2 => (session(), small.clone()).prop_map(|(session, limit)| Op::Cursors { session, limit }),
-        1 => (session(), small.clone()).prop_map(|(session, limit)| Op::Timers { session, limit }),
+        2 => small().prop_map(|(session, limit)| Op::DeadLetters { session, limit }),
+        3 => small().prop_map(|(session, limit)| Op::Cursors { session, limit }),
+        1 => small().prop_map(|(session, limit)| Op::Timers { session, limit }),
         1 => (5u8..20).prop_map(|limit| Op::Sessions { limit }),
         3 => (serves(), 5u8..20).prop_map(|(served, limit)| Op::Pending { served, limit }),
-        1 => Just(Op::ReadPresence),
     ]
     .boxed()
 }

@@ -18,8 +18,8 @@ use crate::{BoxError, Factory, Isolation, Setup, Subject};
 /// A store under test with its clock and two handles.
 pub(super) struct Bench {
     clock: ManualClock,
-    first: Subject,
-    second: Option<Subject>,
+    /// Without one the reference runs alone.
+    handles: Vec<Subject>,
 }
 
 impl Bench {
@@ -30,24 +30,28 @@ impl Bench {
             Some(another) => Some(another().await?),
             None => None,
         };
-        Ok(Self { clock, first, second })
+        Ok(Self { clock, handles: [first].into_iter().chain(second).collect() })
     }
 
-    fn target(&self, handle: u8) -> Target<'_> {
-        let subject = match &self.second {
-            Some(second) if handle % 2 == 1 => second,
-            _ => &self.first,
-        };
-        Target {
+    /// The reference alone.
+    #[cfg(test)]
+    pub(super) fn without_store() -> Self {
+        Self { clock: ManualClock::at(START), handles: Vec::new() }
+    }
+
+    fn target(&self, handle: u8) -> Option<Target<'_>> {
+        let place = usize::from(handle).checked_rem(self.handles.len());
+        let subject = place.and_then(|place| self.handles.get(place))?;
+        Some(Target {
             store: &*subject.store,
             timers: subject.timers.as_deref(),
             presence: subject.presence.as_deref(),
-        }
+        })
     }
 
     /// Runs the steps in sessions of their own; answers what went wrong.
     pub(super) async fn run(&self, steps: &[Step]) -> Result<(), String> {
-        let mut run = Run { bench: self, model: Model::default(), context: fresh_context() };
+        let mut run = Run::new(self);
         for (n, step) in steps.iter().enumerate() {
             run.step(step).await.map_err(|wrong| format!("step {n}, {step:?}:\n{wrong}"))?;
         }
@@ -65,14 +69,28 @@ fn fresh_context() -> Context {
     Context { prefix, claims: Vec::new(), writes: Vec::new(), fresh: 0 }
 }
 
-struct Run<'a> {
+/// One history on its way.
+pub(super) struct Run<'a> {
     bench: &'a Bench,
     model: Model,
     context: Context,
+    /// What was asked and what had to be answered.
+    #[cfg(test)]
+    pub(super) asked: Vec<(Call, super::reference::Expected)>,
 }
 
-impl Run<'_> {
-    async fn step(&mut self, step: &Step) -> Result<(), String> {
+impl<'a> Run<'a> {
+    pub(super) fn new(bench: &'a Bench) -> Self {
+        Self {
+            bench,
+            model: Model::default(),
+            context: fresh_context(),
+            #[cfg(test)]
+            asked: Vec::new(),
+        }
+    }
+
+    pub(super) async fn step(&mut self, step: &Step) -> Result<(), String> {
         if let Op::Advance(time) = &step.op {
             self.advance(*time);
             return Ok(());
@@ -93,26 +111,35 @@ impl Run<'_> {
             let place = usize::from(n).checked_rem(deadlines.len());
             place.and_then(|place| deadlines.get(place).copied())
         };
+        let later = |at: Timestamp, ms: i64| Timestamp::from_millis(at.as_millis() + ms);
         let to = match time {
-            Time::By(ms) => Some(Timestamp::from_millis(now.as_millis() + i64::from(ms))),
+            Time::By(ms) => Some(later(now, ms.into())),
             Time::To(n) => nth(n),
-            Time::Before(n) => nth(n).map(|at| Timestamp::from_millis(at.as_millis() - 1)),
+            Time::Before(n) => nth(n).map(|at| later(at, -1)),
+            Time::Back(_) if self.model.has_presence() => None,
+            Time::Back(ms) => Some(later(now, -i64::from(ms))),
         };
-        if let Some(to) = to.filter(|to| *to > now) {
+        if let Some(to) = to {
             self.bench.clock.set(to);
         }
     }
 
     async fn call(&mut self, handle: u8, call: &Call) -> Result<(), String> {
-        let target = self.bench.target(handle);
-        let sent = target.send(call, &self.context.prefix).await;
-        // What a store lacks is not asked of the reference either.
-        let Some(actual) = sent else { return Ok(()) };
+        let actual = match self.bench.target(handle) {
+            Some(target) => match target.send(call, &self.context.prefix).await {
+                Some(actual) => Some(actual),
+                // What a store lacks is not asked of the reference either.
+                None => return Ok(()),
+            },
+            None => None,
+        };
         let expected = self.model.call(self.bench.clock.now(), call);
         if let Ok(reply) = &expected.answer {
             self.remember(call, reply);
         }
-        match difference(&expected, actual) {
+        #[cfg(test)]
+        self.asked.push((call.clone(), expected.clone()));
+        match actual.and_then(|actual| difference(&expected, actual)) {
             Some(difference) => Err(format!("  {call:?}\n{difference}")),
             None => Ok(()),
         }
@@ -165,9 +192,9 @@ impl Run<'_> {
 
     /// Reclaim comes to its end in every session.
     async fn reclaim_all(&mut self) -> Result<(), String> {
+        let Some(Target { store, .. }) = self.bench.target(0) else { return Ok(()) };
         for id in self.sessions()? {
             let mut calls = 0;
-            let store = self.bench.target(0).store;
             while !store.reclaim(&id).await.map_err(|error| chain(&error.into()))?.done {
                 calls += 1;
                 if calls > 1_000 {

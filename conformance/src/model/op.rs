@@ -191,6 +191,9 @@ pub enum Time {
     To(u8),
     /// To a millisecond before that.
     Before(u8),
+    /// So many milliseconds back, as a server's clock may. Not while there is presence: whether
+    /// what was gone is there again then is open.
+    Back(u8),
 }
 
 /// An index, named by its place.

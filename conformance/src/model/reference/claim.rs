@@ -7,7 +7,7 @@ use a2_core::{
     Event, HeadRef, ReleaseClaims, Released, RenewClaims, Renewal, Timestamp,
 };
 
-use super::served::{serves, takes};
+use super::served::{declared_types, serves, takes};
 use super::session::{End, Session, Standing};
 
 /// Leased or held for a retry: the expiry lies in the future, not now.
@@ -80,18 +80,22 @@ impl Session {
         if state.failed_at.is_some() {
             self.release_pins(&head);
         } else {
-            dispatched.run = self.run(&head, claim.max_run());
+            dispatched.run = self.run(claim, &head);
         }
         Some(dispatched)
     }
 
-    /// The events that a log takes after its head, up to `run` with the head.
-    fn run(&self, head: &HeadRef, run: usize) -> Vec<Event> {
+    /// The events up to `through` that a log takes after its head, up to `run` with the head. As
+    /// with a completion, the request's declaration says which types those are, else the latest.
+    fn run(&self, claim: &ClaimAvailable, head: &HeadRef) -> Vec<Event> {
         let CursorKey::Log(name) = &head.cursor else { return Vec::new() };
-        let Some(log) = self.log_of(&head.consumer, name) else { return Vec::new() };
+        let recorded = self.log_of(&head.consumer, name).map(|log| log.types.clone());
+        let declared = declared_types(claim.served_list(), &head.consumer, name);
+        let Some(types) = declared.or(recorded) else { return Vec::new() };
         let events = self.lifetime().map(|entry| &entry.event);
-        let events = events.filter(|e| e.index > head.index && takes(&log.types, &e.event_type));
-        events.take(run - 1).cloned().collect()
+        let events = events.filter(|e| e.index > head.index && e.index <= claim.end());
+        let events = events.filter(|e| takes(&types, &e.event_type));
+        events.take(claim.max_run() - 1).cloned().collect()
     }
 
     pub(super) fn renew(&mut self, now: Timestamp, renew: &RenewClaims) -> Renewal {

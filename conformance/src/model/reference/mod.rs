@@ -121,6 +121,11 @@ impl Model {
         })
     }
 
+    /// Whether anybody ever wrote presence.
+    pub(crate) fn has_presence(&self) -> bool {
+        !self.rooms.is_empty()
+    }
+
     /// The next moments after `now` at which something changes by itself, soonest first.
     pub(crate) fn deadlines(&self, now: Timestamp) -> Vec<Timestamp> {
         let expiries = self.rooms.values().flatten().map(|row| row.expires_at);
