@@ -133,7 +133,7 @@ async fn run_on(
 fn table(report: &Report) -> Table {
     let backends = report.backends();
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     let heads = backends.iter().flat_map(|backend| [(*backend).to_owned(), "time".to_owned()]);
     table.set_header(std::iter::once("group".to_owned()).chain(heads));
     let mut sums = vec![Counts::default(); backends.len()];

@@ -42,7 +42,9 @@ impl Data {
         let consumer = Consumer::new(CONSUMER)?;
         Ok(Self {
             payload: Json::parse(PAYLOAD)?,
-            sessions: (0..SESSIONS).map(|n| SessionId::new(session_name(n))).collect::<Result<_>>()?,
+            sessions: (0..SESSIONS)
+                .map(|n| SessionId::new(session_name(n)))
+                .collect::<Result<_>>()?,
             served: Served::only([ServedConsumer::new(&consumer)?])?,
             target: Target::lane(consumer, Lane::new("lane-1")?)?,
         })

@@ -14,8 +14,16 @@ pub(crate) struct Report {
     pub(crate) benches: Vec<Measured>,
 }
 
-const HEADS: [&str; 8] =
-    ["workload", "store", "measured", "median (min–max)", "over", "ratio (min–max)", "must / goal", ""];
+const HEADS: [&str; 8] = [
+    "workload",
+    "store",
+    "measured",
+    "median (min–max)",
+    "over",
+    "ratio (min–max)",
+    "must / goal",
+    "",
+];
 
 /// What the columns mean, for who reads the table.
 pub(crate) const LEGEND: &str = "\
@@ -39,7 +47,7 @@ impl Report {
     /// For the terminal.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_preset(presets::UTF8_FULL_CONDENSED).set_header(HEADS);
+        table.load_style(presets::UTF8_FULL_CONDENSED).set_header(HEADS);
         self.rows().for_each(|row| {
             table.add_row(row);
         });

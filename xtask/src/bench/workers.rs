@@ -71,7 +71,12 @@ pub(crate) enum Stride {
     Sixteen,
 }
 
-async fn turns<W: Worker>(time: Duration, most: u64, stride: Stride, worker: &mut W) -> Result<u64> {
+async fn turns<W: Worker>(
+    time: Duration,
+    most: u64,
+    stride: Stride,
+    worker: &mut W,
+) -> Result<u64> {
     let stride = if stride == Stride::Each { 1 } else { STRIDE };
     let start = Instant::now();
     let mut done = 0;

@@ -65,7 +65,8 @@ pub(super) fn batch(engine: Engine, callers: usize) -> Bench {
     };
     let name = if callers == 1 { "100 INSERTs" } else { "grouped 100 INSERTs" };
     let bare = bench.add(limit::<Bare>(name, durability, callers, Kind::Batch));
-    let same = bench.add(limit::<Same>("same rows, a target each", durability, callers, Kind::Batch));
+    let same =
+        bench.add(limit::<Same>("same rows, a target each", durability, callers, Kind::Batch));
     let must = (callers == 16).then(|| Target::at_least(0.3, Some(0.6)));
     bench.figure(plain, Some(bare), target(engine, None, must));
     bench.figure(queued, Some(bare), target(engine, None, must));

@@ -24,7 +24,8 @@ pub(super) fn bench(engine: Engine) -> Bench {
     let ours = bench.add(rate("A2", move |cx| async move {
         let opened = engine.open(&cx).await?;
         let data = Data::new()?;
-        let lanes = (0..LANES).map(|n| Ok(Target::lane(CONSUMER, Lane::new(format!("lane-{n}"))?)?));
+        let lanes =
+            (0..LANES).map(|n| Ok(Target::lane(CONSUMER, Lane::new(format!("lane-{n}"))?)?));
         let lanes: Arc<[Target]> = lanes.collect::<Result<Vec<_>>>()?.into();
         let workers = (0..WORKERS).map(|n| Linker {
             store: Arc::clone(&opened.store),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use a2_core::{Append, Index, SessionId, StoreExt};
 use anyhow::{Context, Result};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use rusqlite::Connection;
 
 use super::job::{claimed, complete};
@@ -36,7 +36,8 @@ pub(super) fn bench(engine: Engine) -> Bench {
         }
         return bench;
     }
-    let event = bench.add(bytes("file, an event with 1 target", move |cx| on_disk(engine, cx, false)));
+    let event =
+        bench.add(bytes("file, an event with 1 target", move |cx| on_disk(engine, cx, false)));
     let job = bench.add(bytes("file, a completed job", move |cx| on_disk(engine, cx, true)));
     let wal = bench.add(bytes("write-ahead log, a job", move |cx| in_wal(engine, cx)));
     bench.figure(event, None, Some(Target::at_most(700.0)));
@@ -131,8 +132,8 @@ pub(crate) async fn held(what: HeldArg, cx: &Cx) -> Result<f64> {
             let mut stream = opened.store.stream(session, Index::ZERO);
             stream.next().await.context("one event is stored")??;
             // Waiting for the next event is what an open stream does.
-            let waits = futures_util::poll!(stream.next()).is_pending();
-            anyhow::ensure!(waits, "the stream has one event");
+            let next = stream.next().now_or_never();
+            anyhow::ensure!(next.is_none(), "the stream has one event");
             streams.push(stream);
         }
     }

@@ -34,9 +34,8 @@ pub(super) fn bench(engine: Engine) -> Bench {
         bench.figure(writes, None, None);
         return bench;
     };
-    let bare_reads = bench.add(bare("two SELECTs", durability, |select, _| {
-        state(select).map(|_| ())
-    }));
+    let bare_reads =
+        bench.add(bare("two SELECTs", durability, |select, _| state(select).map(|_| ())));
     let bare_writes = bench.add(bare("two INSERTs", durability, |select, turn| {
         write_snapshots(select, i64::try_from(turn % EVENTS)? + 1, &folded())
     }));
@@ -66,11 +65,7 @@ impl Stateful {
         let session = filled(&opened, &data, EVENTS - 1).await?;
         let appended = opened.store.append(&session, Append::one(data.event()?)?).await?;
         let index = appended.events.first().context("one event was appended")?.index;
-        let pin = HeadRef::new(
-            data.target.consumer().clone(),
-            data.target.cursor_key(),
-            index,
-        );
+        let pin = HeadRef::new(data.target.consumer().clone(), data.target.cursor_key(), index);
         let (reducer, state) = (ReducerName::new("totals")?, Json::parse(folded())?);
         let snapshot = Index::new((EVENTS - BACK) as u64)?;
         let put = PutSnapshots::new([SnapshotWrite::new(snapshot, state.clone())])?;
@@ -108,11 +103,7 @@ impl Worker for PutsSnapshots {
     }
 }
 
-fn bare(
-    name: &str,
-    durability: Durability,
-    turn: fn(&Select, usize) -> Result<()>,
-) -> Series {
+fn bare(name: &str, durability: Durability, turn: fn(&Select, usize) -> Result<()>) -> Series {
     rate(name, move |cx| async move {
         tokio::task::spawn_blocking(move || {
             let snapshot = i64::try_from(EVENTS - BACK)?;

@@ -65,9 +65,8 @@ fn time(name: &str, engine: Engine, listener: Listener, percentile: f64) -> Seri
         let (seen, mut sees) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         if listener != Listener::None {
-            let session = session.clone();
+            let mut events = store.stream(session, Index::ZERO);
             tasks.spawn(async move {
-                let mut events = store.stream(&session, Index::ZERO);
                 while let Some(Ok(_)) = events.next().await {
                     if seen.send(Instant::now()).is_err() {
                         return;
