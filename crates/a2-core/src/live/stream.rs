@@ -4,11 +4,11 @@
 //! session's streams share, else by reading a page of the log. It sits down with the hub before its
 //! first read and looks and waits under one lock, so no event falls between the two.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
+use std::vec;
 
 use futures_core::Stream;
 use futures_core::future::BoxFuture;
@@ -19,6 +19,7 @@ use crate::{Error, Event, EventStream, Events, Index, ReadRange, Result, Session
 use super::hub::{Hub, LogTopic};
 use super::polling::{BackOff, Polling, Ticker};
 use super::registry::{Cooperative, Seat, Wants};
+use super::ring::Chunk;
 
 /// Most events of one read. It also bounds what a slow reader holds.
 const PAGE: usize = 256;
@@ -56,7 +57,9 @@ pub fn event_stream(
         seat: hub.logs().listen(session),
         position: start_after,
         yielded: Index::ZERO,
-        ready: VecDeque::new(),
+        page: Vec::new().into_iter(),
+        chunk: None,
+        place: 0,
         stored_head: Index::ZERO,
         version: None,
         asked_head: Index::ZERO,
@@ -73,8 +76,11 @@ struct Follower<S> {
     position: Index,
     /// The last index yielded, 0 before the first.
     yielded: Index,
-    /// What comes next, as far as it was fetched.
-    ready: VecDeque<Event>,
+    /// What comes next, as far as it was read.
+    page: vec::IntoIter<Event>,
+    /// What comes next as it was found in the ring: from `place` on.
+    chunk: Option<Chunk>,
+    place: usize,
     /// The log's head at the last read.
     stored_head: Index,
     /// The topic's version before the last read; none before the first.
@@ -101,15 +107,19 @@ enum Next {
 }
 
 impl<S: LogSource + 'static> Follower<S> {
-    /// The next fetched event that is not below a clear that is known by now.
+    /// The next event of the page or the chunk that is not below a clear that is known by now.
     fn pop(&mut self) -> Option<Event> {
         let clear_index = self.seat.topic().clear_index.load(Ordering::Acquire);
-        while let Some(event) = self.ready.pop_front() {
-            if event.index.get() >= clear_index {
-                return Some(event);
+        if let Some(chunk) = &self.chunk {
+            if let Some(event) = chunk.get(self.place)
+                && event.index.get() >= clear_index
+            {
+                self.place += 1;
+                return Some(event.clone());
             }
+            self.chunk = None;
         }
-        None
+        self.page.find(|event| event.index.get() >= clear_index)
     }
 
     /// Looks for the next event, and waits for it if there is none.
@@ -119,7 +129,8 @@ impl<S: LogSource + 'static> Follower<S> {
         if self.version != Some(state.version) {
             return Next::Read;
         }
-        if state.ring.copy_from(self.position.next(), &mut self.ready) {
+        if let Some((chunk, place)) = state.ring.find(self.position.next()) {
+            (self.chunk, self.place) = (Some(chunk), place);
             return Next::Ready;
         }
         // A head that was told before the last read and not found by it is not asked for again.
@@ -132,9 +143,8 @@ impl<S: LogSource + 'static> Follower<S> {
             state.ring.clear();
         }
         drop(state);
-        if self.ready.capacity() > 8 {
-            self.ready = VecDeque::new();
-        }
+        // Gives back the page's memory.
+        self.page = Vec::new().into_iter();
         Next::Wait
     }
 
@@ -167,13 +177,13 @@ impl<S: LogSource + 'static> Follower<S> {
             return corrupt(expected, format!("missing, the log's head is {}", page.head));
         }
         self.stored_head = page.head;
-        self.ready = page.events.into();
+        self.page = page.events.into_iter();
         Ok(())
     }
 
     fn end(&mut self, error: Error) -> Poll<Option<Result<Event>>> {
         self.phase = Phase::End;
-        self.ready = VecDeque::new();
+        (self.chunk, self.page) = (None, Vec::new().into_iter());
         Poll::Ready(Some(Err(error)))
     }
 }

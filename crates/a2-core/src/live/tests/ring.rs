@@ -1,27 +1,29 @@
 //! The ring of a session's last events.
 
-use std::collections::VecDeque;
-
 use super::*;
 use crate::live::ring::Ring;
 
-fn copied(ring: &Ring, next: u32) -> Vec<u64> {
-    let mut out = VecDeque::new();
-    let any = ring.copy_from(index(next), &mut out);
-    assert_eq!(any, !out.is_empty());
-    out.iter().map(|event| event.index.get()).collect()
+/// Everything from `next` on.
+fn copied(ring: &mut Ring, next: u32) -> Vec<u64> {
+    let mut out = Vec::new();
+    let mut next = index(next);
+    while let Some((chunk, place)) = ring.find(next) {
+        out.extend(chunk[place..].iter().map(|event| event.index.get()));
+        next = chunk.last().unwrap().index.next();
+    }
+    out
 }
 
 #[test]
 fn batches_in_order_join() {
     let log = TestLog::new("ring-joins");
     let mut ring = Ring::default();
-    assert!(copied(&ring, 1).is_empty());
+    assert!(copied(&mut ring, 1).is_empty());
     ring.push(&log.append(2));
     ring.push(&log.append(1));
-    assert_eq!(copied(&ring, 1), [1, 2, 3]);
-    assert_eq!(copied(&ring, 3), [3]);
-    assert!(copied(&ring, 4).is_empty());
+    assert_eq!(copied(&mut ring, 1), [1, 2, 3]);
+    assert_eq!(copied(&mut ring, 3), [3]);
+    assert!(copied(&mut ring, 4).is_empty());
 }
 
 #[test]
@@ -31,12 +33,12 @@ fn a_late_batch_joins_at_the_front_and_an_old_one_does_not() {
     let batches: Vec<_> = (0..4).map(|_| log.append(1)).collect();
     ring.push(&batches[3]);
     ring.push(&batches[2]);
-    assert_eq!(copied(&ring, 3), [3, 4]);
+    assert_eq!(copied(&mut ring, 3), [3, 4]);
     ring.push(&batches[0]);
-    assert!(copied(&ring, 1).is_empty());
-    assert_eq!(copied(&ring, 3), [3, 4]);
+    assert!(copied(&mut ring, 1).is_empty());
+    assert_eq!(copied(&mut ring, 3), [3, 4]);
     ring.push(&batches[3]);
-    assert_eq!(copied(&ring, 3), [3, 4]);
+    assert_eq!(copied(&mut ring, 3), [3, 4]);
 }
 
 #[test]
@@ -46,23 +48,27 @@ fn a_gap_starts_anew() {
     ring.push(&log.append(2));
     log.append(1);
     ring.push(&log.append(1));
-    assert!(copied(&ring, 1).is_empty());
-    assert_eq!(copied(&ring, 4), [4]);
+    assert!(copied(&mut ring, 1).is_empty());
+    assert_eq!(copied(&mut ring, 4), [4]);
 }
 
 #[test]
-fn the_last_128_events_stay() {
+fn the_last_256_events_stay_and_go_32_at_a_time() {
     let log = TestLog::new("ring-count");
     let mut ring = Ring::default();
-    for _ in 0..130 {
+    for _ in 0..256 {
         ring.push(&log.append(1));
     }
-    assert!(copied(&ring, 2).is_empty());
-    assert_eq!(copied(&ring, 3).len(), 128);
-    // Of a long batch too.
-    ring.push(&log.append(500));
-    assert!(copied(&ring, 502).is_empty());
-    assert_eq!(copied(&ring, 503).len(), 128);
+    assert_eq!(copied(&mut ring, 1).len(), 256);
+    ring.push(&log.append(1));
+    assert!(copied(&mut ring, 32).is_empty());
+    assert_eq!(copied(&mut ring, 33).len(), 225);
+    ring.push(&log.append(200));
+    assert_eq!(copied(&mut ring, 257).len(), 201);
+    // A batch that is too long leaves nothing: it does not join what was there.
+    ring.push(&log.append(257));
+    assert!(copied(&mut ring, 457).is_empty());
+    assert!(copied(&mut ring, 714).is_empty());
 }
 
 #[test]
@@ -71,15 +77,15 @@ fn no_more_than_256_kib_stay() {
     let mut ring = Ring::default();
     ring.push(&log.append_payload(100_000));
     ring.push(&log.append_payload(100_000));
-    assert_eq!(copied(&ring, 1), [1, 2]);
+    assert_eq!(copied(&mut ring, 1), [1, 2]);
     ring.push(&log.append_payload(100_000));
-    assert_eq!(copied(&ring, 2), [2, 3]);
+    assert_eq!(copied(&mut ring, 2), [2, 3]);
     // What is larger alone leaves nothing: it does not join what was there.
     ring.push(&log.append_payload(300_000));
-    assert!(copied(&ring, 2).is_empty());
-    assert!(copied(&ring, 4).is_empty());
+    assert!(copied(&mut ring, 2).is_empty());
+    assert!(copied(&mut ring, 4).is_empty());
     ring.push(&log.append(1));
-    assert_eq!(copied(&ring, 5), [5]);
+    assert_eq!(copied(&mut ring, 5), [5]);
 }
 
 #[test]
@@ -88,8 +94,8 @@ fn what_is_no_piece_of_a_log_is_not_kept() {
     let mut ring = Ring::default();
     let events = log.append(3);
     ring.push(&[events[0].clone(), events[2].clone()]);
-    assert!(copied(&ring, 1).is_empty());
+    assert!(copied(&mut ring, 1).is_empty());
     ring.push(&[]);
     ring.push(&events);
-    assert_eq!(copied(&ring, 1), [1, 2, 3]);
+    assert_eq!(copied(&mut ring, 1), [1, 2, 3]);
 }
