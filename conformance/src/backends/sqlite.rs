@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use a2_core::Clock;
-use a2_store_sqlite::SqliteStore;
+use a2_store_sqlite::{SqliteStore, Synchronous};
 use futures_util::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -18,6 +18,15 @@ pub struct Sqlite {
     shared: OnceCell<Arc<TempDir>>,
     /// Stores on one file have one clock: those with the system's share a file of their own.
     shared_live: OnceCell<Arc<TempDir>>,
+    synchronous: Synchronous,
+}
+
+impl Sqlite {
+    /// Does not wait for the disk: for tests that make very many writes and pull no plug.
+    #[must_use]
+    pub fn relaxed() -> Self {
+        Self { synchronous: Synchronous::Normal, ..Self::default() }
+    }
 }
 
 #[async_trait]
@@ -37,7 +46,7 @@ impl Factory for Sqlite {
             Isolation::Own => folder()?,
         };
         let path = folder.path().join("a2.db");
-        Ok(handle(path, setup.clock()).await?.guard(folder))
+        Ok(handle(path, setup.clock(), self.synchronous).await?.guard(folder))
     }
 }
 
@@ -45,8 +54,12 @@ fn folder() -> Result<Arc<TempDir>, BoxError> {
     Ok(Arc::new(tempfile::Builder::new().prefix("a2-conformance-").tempdir()?))
 }
 
-async fn open(path: &Path, clock: Option<Arc<dyn Clock>>) -> Result<SqliteStore, BoxError> {
-    let mut builder = SqliteStore::builder(path);
+async fn open(
+    path: &Path,
+    clock: Option<Arc<dyn Clock>>,
+    synchronous: Synchronous,
+) -> Result<SqliteStore, BoxError> {
+    let mut builder = SqliteStore::builder(path).synchronous(synchronous);
     if let Some(clock) = clock {
         builder = builder.clock(clock);
     }
@@ -57,9 +70,10 @@ async fn open(path: &Path, clock: Option<Arc<dyn Clock>>) -> Result<SqliteStore,
 fn handle(
     path: PathBuf,
     clock: Option<Arc<dyn Clock>>,
+    synchronous: Synchronous,
 ) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
-        let store = open(&path, clock.clone()).await?;
-        Ok(Subject::full(store).another(move || handle(path.clone(), clock.clone())))
+        let store = open(&path, clock.clone(), synchronous).await?;
+        Ok(Subject::full(store).another(move || handle(path.clone(), clock.clone(), synchronous)))
     })
 }

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let backends: &[fn() -> Arc<dyn Factory>] = &[
         || Arc::new(Memory::default()),
         #[cfg(feature = "sqlite")]
-        || Arc::new(Sqlite::default()),
+        || Arc::new(Sqlite::relaxed()),
     ];
     for backend in backends.iter().copied() {
         let name = backend().name().to_owned();
