@@ -232,7 +232,7 @@ fn run_after<T: Tables>(
     let through = request.end().min(log.head);
     let mut run = Vec::new();
     let mut index = head.head.index;
-    if types.as_only().is_none() && index < through {
+    if types.as_only().is_none() && index < through && *bytes <= limits::READ_BYTES {
         let left = limits::READ_BYTES.saturating_sub(*bytes);
         run = t.events(index, through, request.max_run() - 1, left)?;
         for event in &run {
