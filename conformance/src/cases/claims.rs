@@ -41,6 +41,7 @@ cases![
     "claims.busy.above_through" => busy_above_through: manual;
     "claims.expiry.exactly_now" => expiry_exactly_now: manual;
     "claims.expiry.hold_exactly_now" => expiry_hold_exactly_now: manual;
+    "claims.expiry.clock_set_back" => expiry_clock_set_back: manual;
     "claims.through.bounds" => through_bounds;
     "claims.through.expired_above" => through_expired_above;
     "claims.window.free_heads_unbounded" => window_free_heads_unbounded: manual;
@@ -378,6 +379,21 @@ async fn expiry_hold_exactly_now(cx: Cx) {
     assert_eq!(busy(&cx, &s).await, ms(1));
     cx.pass(ms(1)).await;
     assert_eq!(claim_the_one(&cx, &s).await.attempt(), 2);
+}
+
+async fn expiry_clock_set_back(cx: Cx) {
+    let s = cx.session("back");
+    append(&cx, &s, [ev_on("a", "l")]).await;
+    let head = take_one(&cx, &s, claim_as(WORKER, ms(100))).await;
+    cx.clock().set(time(-500));
+    assert_eq!(busy(&cx, &s).await, ms(600));
+    let renewal = renew(&cx, &s, [head.attempt_ref()], ms(100)).await;
+    assert_eq!(renewal.renewed, [head.attempt_ref()]);
+    assert_eq!(busy(&cx, &s).await, ms(100));
+    cx.pass(ms(100)).await;
+    let next = claim_the_one(&cx, &s).await;
+    assert_eq!((next.attempt(), next.state.last_failed_at), (2, Some(time(-400))));
+    assert_eq!(next.state.first_claimed_at, Some(time(0)));
 }
 
 async fn through_bounds(cx: Cx) {

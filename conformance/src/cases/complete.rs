@@ -38,6 +38,7 @@ cases![
     "complete.then_claim.next_of_lane" => then_claim_next_of_lane;
     "complete.then_claim.returned_event" => then_claim_returned_event;
     "complete.then_claim.busy_and_settled" => then_claim_busy_and_settled;
+    "complete.then_claim.its_own_request" => then_claim_its_own_request;
     "complete.then_claim.none_asked" => then_claim_none_asked;
     "complete.then_claim.superseded_claims_too" => then_claim_superseded_claims_too;
     "complete.then_claim.refused_claims_nothing" => then_claim_refused_claims_nothing;
@@ -329,6 +330,23 @@ async fn then_claim_busy_and_settled(cx: Cx) {
     let answer = then_claimed(&cx, &s, then(&heads[0])).await;
     assert_eq!(expect_busy(Ok(answer)).retry_after, secs(9));
     assert_eq!(then_claimed(&cx, &s, then(&heads[1])).await, Claim::Settled);
+}
+
+async fn then_claim_its_own_request(cx: Cx) {
+    let s = cx.session("own");
+    append_served(&cx, &s, &serve_log("c", all_types("l")), many("e", 4)).await;
+    append(&cx, &s, many_for_c("f", 3)).await;
+    let head = take_one(&cx, &s, claim().limit(1).unwrap()).await;
+    let next = claim_as("next", secs(9)).served(serve(["c"])).run(2).unwrap().limit(2).unwrap();
+    let next = next.exclude([the_event("c", 5)]).unwrap().through(at(6));
+    let request = complete(&head).served(serve([])).then_claim(next);
+    let answer = cx.store().complete_attempt(&s, request).await.unwrap();
+    let heads = answer.claim.clone().unwrap().into_heads();
+    assert_eq!(refs(&heads), [log_head("c", "l", 2), event_head("c", 6)]);
+    assert_eq!(indexes(&heads[0].run), [3]);
+    assert_eq!(heads[1].state.claim_expires_at, Some(time(9_000)));
+    assert_eq!(heads[1].state.claim_holder.as_ref().unwrap(), "next");
+    assert!(!expect_completed(Ok(answer)).has_pending, "the completion serves nothing");
 }
 
 async fn then_claim_none_asked(cx: Cx) {

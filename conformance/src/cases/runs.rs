@@ -18,6 +18,7 @@ cases![
     "claims.run.not_before_the_head" => not_before_the_head;
     "claims.run.completed_through_its_end" => completed_through_its_end;
     "claims.run.bytes_past_16_mib" => bytes_past_16_mib: slow;
+    "claims.run.none_past_16_mib" => none_past_16_mib: slow;
     "claims.run.bounds" => bounds;
 ];
 
@@ -129,6 +130,21 @@ async fn bytes_past_16_mib(cx: Cx) {
     for consumer in ["c", "d"] {
         let head = take_one(&cx, &s, claim().run(10).unwrap().served(serve([consumer]))).await;
         assert_eq!((head.head.index, indexes(&head.run)), (at(1), vec![2, 3]));
+    }
+}
+
+async fn none_past_16_mib(cx: Cx) {
+    // 9 MiB each: with the log's head 16 MiB are passed already.
+    let payload = format!("\"{}\"", "x".repeat(9 * 1024 * 1024 - 2));
+    let big = |id: &str| event("t", &payload).id(id).unwrap();
+    for log in [all_types("all"), only_types("some", ["t"])] {
+        let s = cx.session("past");
+        append(&cx, &s, [big("1").target(to_event("a"))]).await;
+        append_served(&cx, &s, &serve_log("c", log), [big("2"), ev("3")]).await;
+        let heads = take(&cx, &s, claim().run(10).unwrap()).await;
+        assert_eq!(heads.len(), 2);
+        assert_eq!(heads[0].head, event_head("a", 1));
+        assert_eq!((heads[1].head.index, indexes(&heads[1].run)), (at(2), vec![]));
     }
 }
 
