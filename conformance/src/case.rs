@@ -163,7 +163,7 @@ impl Scenario {
 /// Registers an area's cases, one line each: `"area.topic.rule" => function;`, after the function
 /// the options that the case needs.
 ///
-/// ```ignore
+/// ```text
 /// cases![
 ///     "timers.fire.once" => fires_once: needs(Timers), both;
 ///     "pending.page.all" => every_page: own, slow;

@@ -219,7 +219,7 @@ async fn released_skipped(cx: Cx) {
     bury(&cx, &s, &head).await;
     let retry = Redrive::new(head.head.clone(), RedriveAction::Retry);
     assert!(cx.store().redrive(&s, retry).await.unwrap().redriven);
-    put(&cx, &s, 1, "1", &[head.head.clone()]).await;
+    put(&cx, &s, 1, "1", std::slice::from_ref(&head.head)).await;
     put(&cx, &s, 4, "4", &[]).await;
     let again = claim_one(&cx, &s, "c").await;
     assert_eq!(again.head, head.head);

@@ -176,10 +176,9 @@ async fn interrupted_within_a_call(cx: Cx) {
     for _ in 0..60 {
         // Dropped somewhere on the way: a piece is gone or is not.
         let wait = std::time::Duration::from_micros(delay);
-        if let Ok(answer) = tokio::time::timeout(wait, cx.store().reclaim(&s)).await {
-            if answer.unwrap().done {
-                break;
-            }
+        let answer = tokio::time::timeout(wait, cx.store().reclaim(&s)).await;
+        if answer.is_ok_and(|answer| answer.unwrap().done) {
+            break;
         }
         delay = (delay + 97) % 1_500;
         assert_eq!(indexes(&log(&cx, &s).await), [1_501]);
