@@ -6,9 +6,9 @@ use std::time::Duration;
 use a2_core::{
     Append, Appended, AttemptRef, Claim, ClaimAvailable, CompleteAttempt, Consumer, Cursor,
     CursorKey, CursorRef, DispatchState, DispatchedHead, Event, FailAttempt, Failure, HeadRef,
-    Holder, Lane, LogDeclaration, LogName, NewEvent, Page, ReadState, Redrive, RedriveAction,
-    Redriven, ReducerName, ReleaseClaims, RenewClaims, Renewal, Served, ServedConsumer, SessionId,
-    SnapshotWrite, StoreExt, Timestamp, WakeLog,
+    Holder, Lane, LogDeclaration, LogName, NewEvent, Page, PutSnapshots, ReadState, Redrive,
+    RedriveAction, Redriven, ReducerName, ReleaseClaims, RenewClaims, Renewal, Served,
+    ServedConsumer, SessionId, SnapshotWrite, StoreExt, Timestamp, WakeLog,
 };
 
 use crate::Cx;
@@ -276,7 +276,7 @@ pub(crate) fn page(limit: usize) -> Page {
 pub(crate) async fn pin(cx: &Cx, session: &SessionId, heads: &[HeadRef]) {
     let pinned = SnapshotWrite::new(at(1), json("1")).pins(heads.iter().cloned()).unwrap();
     let later = SnapshotWrite::new(at(2), json("2"));
-    let writes = a2_core::PutSnapshots::new([later, pinned]).unwrap();
+    let writes = PutSnapshots::new([later, pinned]).unwrap();
     let reducer = ReducerName::new("r").unwrap();
     let _ = cx.store().put_snapshots(session, &reducer, writes).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Dead letters: the listing, and what becomes of them.
 
-use a2_core::{DispatchedHead, Page, PageToken, Redrive, RedriveAction, SessionId};
+use a2_core::{DispatchedHead, NewEvent, Page, PageToken, Redrive, RedriveAction, SessionId};
 
 use crate::Cx;
 use crate::case::cases;
@@ -134,7 +134,7 @@ async fn by_lapse_and_by_failure(cx: Cx) {
 
 async fn every_size(cx: Cx) {
     let s = cx.session("pages");
-    let both = |event: a2_core::NewEvent| event.targets([to_event("c"), to_lane("d", "l")]);
+    let both = |event: NewEvent| event.targets([to_event("c"), to_lane("d", "l")]);
     append(&cx, &s, many("e", 6).into_iter().map(both)).await;
     for head in claim_all(&cx, &s).await {
         bury(&cx, &s, &head).await;

@@ -1,5 +1,7 @@
 //! Claiming without some cursors: which ones that leaves out, and that it costs the others nothing.
 
+use a2_core::SessionId;
+
 use crate::Cx;
 use crate::case::cases;
 use crate::dispatch::*;
@@ -22,7 +24,7 @@ cases![
 ];
 
 /// A session with an event for `c`'s event cursor, lane `n` and log `n`.
-async fn one_of_each_kind(cx: &Cx) -> a2_core::SessionId {
+async fn one_of_each_kind(cx: &Cx) -> SessionId {
     let s = cx.session("kinds");
     let new = ev("a").targets([to_event("c"), to_lane("c", "n")]);
     append_served(cx, &s, &serve_log("c", all_types("n")), [new]).await;

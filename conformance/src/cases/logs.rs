@@ -1,6 +1,8 @@
 //! Log cursors: when they begin, what touches them, which event is next.
 
-use a2_core::{Append, EventType, LogDeclaration, LogTypes, SessionId};
+use a2_core::{
+    Append, EventType, LogDeclaration, LogTypes, Redrive, RedriveAction, SessionId,
+};
 
 use crate::Cx;
 use crate::case::cases;
@@ -185,7 +187,7 @@ async fn touch_not_by_claim_fail_release(cx: Cx) {
     let head = take_one(&cx, &s, claim().served(served.clone())).await;
     assert_eq!(head.head, event_head("c", 2));
     let _ = failed(&cx, &s, fail(&head).then_claim(claim().served(served.clone()))).await;
-    let redrive = a2_core::Redrive::new(head.head.clone(), a2_core::RedriveAction::Retry);
+    let redrive = Redrive::new(head.head.clone(), RedriveAction::Retry);
     let _ = cx.store().redrive(&s, redrive.served(served)).await.unwrap();
     assert_eq!(shown(&cx, &s).await, ["c log l 1>-", "c event 1>2"]);
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use a2_core::{Claim, Completion, SessionId};
+use a2_core::{Claim, Completion, Failure, SessionId, WakeLog};
 use tokio::task::JoinSet;
 
 use crate::Cx;
@@ -239,7 +239,7 @@ async fn fail_same_attempt(cx: Cx) {
         tasks.spawn(async move { failed(&cx, &s, fail(&head).retry_after(secs(5))).await });
     }
     let outcomes = tasks.join_all().await;
-    assert_eq!(outcomes, [a2_core::Failure::Failed { failure_count: 1 }; 6], "it counts once");
+    assert_eq!(outcomes, [Failure::Failed { failure_count: 1 }; 6], "it counts once");
 }
 
 async fn appended_while_drained(cx: Cx) {
@@ -276,7 +276,7 @@ async fn woken_while_appended_f19(cx: Cx) {
                 }
             });
         }
-        let request = a2_core::WakeLog::new("c", all_types("l")).unwrap();
+        let request = WakeLog::new("c", all_types("l")).unwrap();
         let woken = cx.store().wake_log(&s, request).await.unwrap();
         let position = woken.cursor.position.get();
         assert_eq!((woken.head.get(), woken.cursor.head), (position, None), "it starts idle");
