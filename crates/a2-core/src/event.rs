@@ -182,7 +182,8 @@ pub struct NewEvent {
     event_type: EventType,
     payload: Json,
     targets: Vec<Target>,
-    cause: Option<Cause>,
+    // Rare, and as large as all the rest: an event is moved a few times until it is stored.
+    cause: Option<Box<Cause>>,
 }
 
 impl NewEvent {
@@ -235,6 +236,8 @@ impl NewEvent {
     pub fn target(mut self, target: Target) -> Self {
         // One above the limit is enough for the batch to be refused.
         if self.targets.len() <= limits::EVENT_TARGETS && !self.targets.contains(&target) {
+            // Most events have one.
+            self.targets.reserve_exact(usize::from(self.targets.is_empty()));
             self.targets.push(target);
         }
         self
@@ -252,7 +255,7 @@ impl NewEvent {
     /// Names the attempt that appends it; the append is refused unless that attempt is current.
     #[must_use]
     pub fn cause(mut self, cause: Cause) -> Self {
-        self.cause = Some(cause);
+        self.cause = Some(Box::new(cause));
         self
     }
 
@@ -283,7 +286,7 @@ impl NewEvent {
     /// The attempt that appends it.
     #[must_use]
     pub fn event_cause(&self) -> Option<&Cause> {
-        self.cause.as_ref()
+        self.cause.as_deref()
     }
 
     /// Bytes of names and payload, as the batch limit counts them.
@@ -312,12 +315,11 @@ pub(crate) struct Batch(Vec<NewEvent>);
 impl Batch {
     /// What an append takes: events without an id get one.
     pub(crate) fn for_append(events: impl IntoIterator<Item = NewEvent>) -> Result<Self> {
-        let batch = Self::bounded(events)?;
-        let with_ids = batch.into_iter().map(|mut event| {
+        let mut batch = Self::bounded(events)?;
+        for event in &mut batch {
             event.id.get_or_insert_with(EventId::generate);
-            event
-        });
-        Self(with_ids.collect()).checked()
+        }
+        Self(batch).checked()
     }
 
     /// What a completion returns: every event has an id, so that a second run of the same attempt
@@ -343,7 +345,8 @@ impl Batch {
     }
 
     fn bounded(events: impl IntoIterator<Item = NewEvent>) -> Result<Vec<NewEvent>> {
-        let mut batch = Vec::new();
+        let events = events.into_iter();
+        let mut batch = Vec::with_capacity(events.size_hint().0.min(limits::BATCH_EVENTS));
         for event in events {
             if batch.len() == limits::BATCH_EVENTS {
                 return Err(Error::invalid(

@@ -5,12 +5,14 @@
 //! without insignificant white space. Reading raw text is also about three times faster than
 //! building a value.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
 
 use crate::{Error, Result, limits};
@@ -65,14 +67,19 @@ impl Json {
     /// `INVALID_INPUT` when the value does not serialize, nests deeper than 127 or is longer than
     /// 16 MiB.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
-        let mut out = Bounded { text: Vec::with_capacity(128), scan: Scan::default(), error: None };
-        let written = serde_json::to_writer(&mut out, value);
-        if let Some(error) = out.error {
-            return Err(error);
+        let mut out = Bounded { text: Vec::with_capacity(512), too_long: false };
+        let too_deep = Cell::new(false);
+        let compact = Compact { depth: 0, too_deep: &too_deep };
+        let written = value.serialize(&mut Serializer::with_formatter(&mut out, compact));
+        if too_deep.get() {
+            return Err(deeper());
+        }
+        if out.too_long {
+            return Err(longer());
         }
         written.map_err(|e| Error::invalid("json", format!("must serialize to JSON: {e}")))?;
         let text =
-            String::from_utf8(out.text).map_err(|_| Error::invalid("json", "must be UTF-8"))?;
+            std::str::from_utf8(&out.text).map_err(|_| Error::invalid("json", "must be UTF-8"))?;
         Ok(Self(text.into()))
     }
 
@@ -114,13 +121,15 @@ impl Json {
 }
 
 fn check_len(len: usize) -> Result<()> {
-    if len > limits::JSON_BYTES {
-        return Err(Error::invalid(
-            "json",
-            format!("must be at most {} bytes", limits::JSON_BYTES),
-        ));
-    }
-    Ok(())
+    if len > limits::JSON_BYTES { Err(longer()) } else { Ok(()) }
+}
+
+fn longer() -> Error {
+    Error::invalid("json", format!("must be at most {} bytes", limits::JSON_BYTES))
+}
+
+fn deeper() -> Error {
+    Error::invalid("json", format!("must nest at most {} arrays and objects", limits::JSON_DEPTH))
 }
 
 /// Follows JSON text byte by byte: what is insignificant, how deep it nests.
@@ -150,10 +159,7 @@ impl Scan {
             b'[' | b'{' => {
                 self.depth += 1;
                 if self.depth > limits::JSON_DEPTH {
-                    return Err(Error::invalid(
-                        "json",
-                        format!("must nest at most {} arrays and objects", limits::JSON_DEPTH),
-                    ));
+                    return Err(deeper());
                 }
             }
             b']' | b'}' => self.depth = self.depth.saturating_sub(1),
@@ -164,34 +170,98 @@ impl Scan {
     }
 }
 
-/// A writer that ends at the limits, so that nothing too large is ever allocated.
+/// A writer that ends at the limit, so that nothing too large is ever allocated.
 struct Bounded {
     text: Vec<u8>,
-    scan: Scan,
-    error: Option<Error>,
+    too_long: bool,
 }
 
 impl Write for Bounded {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for &byte in bytes {
-            match self.scan.step(byte) {
-                Ok(true) => self.text.push(byte),
-                Ok(false) => {}
-                Err(error) => {
-                    self.error = Some(error);
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
-            }
-        }
-        if let Err(error) = check_len(self.text.len()) {
-            self.error = Some(error);
+        if bytes.len() > limits::JSON_BYTES - self.text.len() {
+            self.too_long = true;
             return Err(io::ErrorKind::InvalidData.into());
         }
+        self.text.extend_from_slice(bytes);
         Ok(bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes).map(drop)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Writes compact text and counts how deep it nests. Only text that is embedded as it is (a
+/// `RawValue`, which a [`Json`] serializes as) can hold white space, and is gone through byte by byte.
+struct Compact<'a> {
+    depth: usize,
+    too_deep: &'a Cell<bool>,
+}
+
+impl Compact<'_> {
+    #[inline]
+    fn open(&mut self) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth > limits::JSON_DEPTH {
+            self.too_deep.set(true);
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(())
+    }
+}
+
+impl Formatter for Compact<'_> {
+    #[inline]
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open()?;
+        writer.write_all(b"[")
+    }
+
+    #[inline]
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth = self.depth.saturating_sub(1);
+        writer.write_all(b"]")
+    }
+
+    #[inline]
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open()?;
+        writer.write_all(b"{")
+    }
+
+    #[inline]
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth = self.depth.saturating_sub(1);
+        writer.write_all(b"}")
+    }
+
+    fn write_raw_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut scan = Scan { depth: self.depth, ..Scan::default() };
+        let mut kept = 0;
+        for (at, &byte) in fragment.as_bytes().iter().enumerate() {
+            match scan.step(byte) {
+                Ok(true) => {}
+                Ok(false) => {
+                    writer.write_all(&fragment.as_bytes()[kept..at])?;
+                    kept = at + 1;
+                }
+                Err(_) => {
+                    self.too_deep.set(true);
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+            }
+        }
+        writer.write_all(&fragment.as_bytes()[kept..])
     }
 }
 
@@ -216,7 +286,7 @@ impl std::str::FromStr for Json {
 
 /// Within JSON, the document stands as itself, not as a string.
 impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
@@ -281,6 +351,19 @@ mod tests {
         assert!(Json::parse(format!("  {}  ", text(limits::JSON_BYTES))).is_ok());
         assert!(Json::from_serialize(&"x".repeat(limits::JSON_BYTES - 2)).is_ok());
         assert!(Json::from_serialize(&"x".repeat(limits::JSON_BYTES - 1)).is_err());
+    }
+
+    #[test]
+    fn text_embedded_as_it_is_is_compacted_and_counted() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let json = Json::from_serialize(&(raw("[1 ,\t{ \"a b\" :\n\" \" } ]"), 2)).unwrap();
+        assert_eq!(json.as_str(), "[[1,{\"a b\":\" \"}],2]");
+        let nest = |n: usize| raw(&format!("{}{}", "[".repeat(n), "]".repeat(n)));
+        assert!(Json::from_serialize(&[nest(126)]).is_ok());
+        let error = Json::from_serialize(&[nest(127)]).unwrap_err();
+        assert_eq!(error.to_string(), "json: must nest at most 127 arrays and objects");
+        // An array after an array is no deeper than the first.
+        assert!(Json::from_serialize(&[nest(100), nest(100)]).is_ok());
     }
 
     #[test]
