@@ -8,6 +8,11 @@ use tokio::sync::Barrier;
 
 /// What one caller does, over and over.
 pub(crate) trait Worker: Send + 'static {
+    /// What comes before the first turn and is not measured.
+    fn prepare(&mut self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
+
     /// One turn; gives how many operations it was.
     fn turn(&mut self) -> impl Future<Output = Result<u64>> + Send;
 }
@@ -20,7 +25,7 @@ const MOST: u64 = 1_000_000;
 
 /// Operations a second of one caller.
 pub(crate) async fn one<W: Worker>(time: Duration, stride: Stride, mut worker: W) -> Result<f64> {
-    turns(time / 10, MOST / 10, stride, &mut worker).await?;
+    warm_up(time, MOST, stride, &mut worker).await?;
     let start = Instant::now();
     let done = turns(time, MOST, stride, &mut worker).await?;
     Ok(per_second(done, start))
@@ -40,10 +45,10 @@ pub(crate) async fn many<W: Worker>(
         .map(|mut worker| {
             let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
             tokio::spawn(async move {
-                let warm = turns(time / 10, share / 10, stride, &mut worker).await;
+                let warm = warm_up(time, share, stride, &mut worker).await;
                 begin.wait().await;
                 let done = match warm {
-                    Ok(_) => turns(time, share, stride, &mut worker).await,
+                    Ok(()) => turns(time, share, stride, &mut worker).await,
                     Err(error) => Err(error),
                 };
                 end.wait().await;
@@ -69,6 +74,11 @@ pub(crate) enum Stride {
     Each,
     /// After every sixteenth turn.
     Sixteen,
+}
+
+async fn warm_up<W: Worker>(time: Duration, most: u64, stride: Stride, worker: &mut W) -> Result<()> {
+    worker.prepare().await?;
+    turns(time / 10, most / 10, stride, worker).await.map(|_| ())
 }
 
 async fn turns<W: Worker>(

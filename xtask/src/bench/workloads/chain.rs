@@ -40,6 +40,10 @@ pub(super) fn bench(engine: Engine) -> Bench {
     bench
 }
 
+fn event(data: &Data) -> a2_core::Result<NewEvent> {
+    NewEvent::from_json(TYPE, data.payload.clone())
+}
+
 struct Linker {
     store: Arc<dyn Store>,
     data: Data,
@@ -50,20 +54,24 @@ struct Linker {
 }
 
 impl Worker for Linker {
+    async fn prepare(&mut self) -> Result<()> {
+        for (number, held) in &mut self.sessions {
+            let session = &self.data.sessions[*number];
+            let first = event(&self.data)?.target(self.lanes[0].clone());
+            drop(self.store.append(session, Append::one(first)?).await?);
+            *held = Some(claimed(self.store.claim_available(session, self.data.claim()?).await?)?);
+        }
+        Ok(())
+    }
+
     async fn turn(&mut self) -> Result<u64> {
         let place = self.next;
         self.next = (place + 1) % self.sessions.len();
         let (number, held) = &mut self.sessions[place];
         let session = &self.data.sessions[*number];
-        let event = || NewEvent::from_json(TYPE, self.data.payload.clone());
-        let Some(head) = held.take() else {
-            let first = event()?.target(self.lanes[0].clone());
-            drop(self.store.append(session, Append::one(first)?).await?);
-            *held = Some(claimed(self.store.claim_available(session, self.data.claim()?).await?)?);
-            return Ok(0);
-        };
+        let head = held.take().context("a head is held in every session")?;
         let lane = usize::try_from(head.head.index.get())? % LANES;
-        let child = event()?.id(EventId::generate())?.target(self.lanes[lane].clone());
+        let child = event(&self.data)?.id(EventId::generate())?.target(self.lanes[lane].clone());
         let complete = complete(&head, &self.data).events([child])?.then_claim(self.data.claim()?);
         let done = self.store.complete_attempt(session, complete).await?;
         if !matches!(done.outcome, Completion::Completed(_)) {

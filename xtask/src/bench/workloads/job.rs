@@ -75,18 +75,24 @@ struct Cycler {
 }
 
 impl Worker for Cycler {
+    async fn prepare(&mut self) -> Result<()> {
+        if self.cycle == Cycle::ThenClaim {
+            // One job of every session is held from now on.
+            for (place, number) in self.sessions.iter().enumerate() {
+                let session = &self.data.sessions[*number];
+                drop(self.store.append(session, Append::one(self.data.event()?)?).await?);
+                let claim = self.store.claim_available(session, self.data.claim()?).await?;
+                self.held[place] = Some(claimed(claim)?);
+            }
+        }
+        Ok(())
+    }
+
     async fn turn(&mut self) -> Result<u64> {
         let place = self.next;
         self.next = (place + 1) % self.sessions.len();
         let session = &self.data.sessions[self.sessions[place]];
         let append = Append::one(self.data.event()?)?.served(self.data.served.clone());
-        if self.cycle == Cycle::ThenClaim && self.held[place].is_none() {
-            // The first job of the session; from now on one is always held.
-            drop(self.store.append(session, append.clone()).await?);
-            let claim = self.store.claim_available(session, self.data.claim()?).await?;
-            self.held[place] = Some(claimed(claim)?);
-            return Ok(0);
-        }
         drop(self.store.append(session, append).await?);
         let head = match self.held[place].take() {
             Some(head) => head,
