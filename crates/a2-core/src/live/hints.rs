@@ -16,13 +16,11 @@ use crate::{Clock, Error, Result, Served, SessionId, Timestamp, WorkHint, WorkHi
 use super::hub::Hub;
 use super::polling::{BackOff, Polling, Ticker};
 use super::registry::Cooperative;
-use super::watchers::{TimerNews, Watch};
+use super::watchers::{ALWAYS, TimerNews, Watch};
 
 /// Most timers asked for at a time.
 const PAGE: usize = 256;
 
-/// Before every timer.
-const ALWAYS: Timestamp = Timestamp::from_millis(i64::MIN);
 /// After every timer.
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 

@@ -14,7 +14,7 @@ use crate::{Event, Index, SessionId, Timestamp};
 
 use super::registry::{Registry, Topic, Waiters, lock, publish_fence};
 use super::ring::Ring;
-use super::watchers::Watchers;
+use super::watchers::{ALWAYS, Watchers};
 
 /// Wakes the event streams and the work-hint watchers of one store. Clones share them.
 ///
@@ -162,11 +162,11 @@ impl Hub {
         self.watchers.hint(session);
     }
 
-    /// Anything may have changed: every stream reads, every watcher asks for due timers.
+    /// Anything may have changed: every stream reads, every watcher hints all overdue timers again.
     pub fn wake_all(&self) {
         publish_fence();
         self.logs.notify_all(LogTopic::changed);
-        self.watchers.timers_changed();
+        self.watchers.timer_set(ALWAYS);
     }
 
     /// A timer of a session of this store was set, due at `due_at`. Removing one need not be told.

@@ -219,11 +219,12 @@ impl<P: Presence> Watcher<P> {
         if state.version != self.version || state.end() != self.seen {
             return Poll::Ready(());
         }
-        state.waiters.put(self.seat.slot(), cx.waker(), Wants::Changes);
+        let old = state.waiters.put(self.seat.slot(), cx.waker(), Wants::Changes);
         if state.waiters.all_wait() {
             state.forget();
         }
         drop(state);
+        drop(old);
         // Closing may have come before the waker was put down.
         if self.seat.is_closed() { Poll::Ready(()) } else { Poll::Pending }
     }

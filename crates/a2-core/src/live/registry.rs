@@ -160,7 +160,7 @@ impl<K: Hash + Eq + Clone, T: Topic> Seat<K, T> {
 
     /// Puts the waker down for closing alone.
     pub(super) fn wait_for_close(&self, cx: &Context<'_>) {
-        self.topic.waiters(|waiters| waiters.put(self.slot, cx.waker(), Wants::Close));
+        drop(self.topic.waiters(|waiters| waiters.put(self.slot, cx.waker(), Wants::Close)));
     }
 }
 
@@ -217,17 +217,22 @@ impl Waiters {
         Some(waker)
     }
 
-    /// Puts a listener's waker down in place of its last one.
-    pub(super) fn put(&mut self, slot: usize, waker: &Waker, wants: Wants) {
-        match &mut self.slots[slot] {
-            Some((old, old_wants)) => {
-                self.waiting -= usize::from(*old_wants == Wants::Changes);
-                *old_wants = wants;
-                old.clone_from(waker);
-            }
-            empty => *empty = Some((waker.clone(), wants)),
-        }
+    /// Puts a listener's waker down. Answers the one it replaces, to be dropped when the topic is
+    /// unlocked: that runs foreign code.
+    #[must_use]
+    pub(super) fn put(&mut self, slot: usize, waker: &Waker, wants: Wants) -> Option<Waker> {
+        let old = self.take(slot);
         self.waiting += usize::from(wants == Wants::Changes);
+        match old {
+            Some(old) if old.will_wake(waker) => {
+                self.slots[slot] = Some((old, wants));
+                None
+            }
+            old => {
+                self.slots[slot] = Some((waker.clone(), wants));
+                old
+            }
+        }
     }
 
     /// Whether every listener waits for changes: nobody has anything left to take.

@@ -1,8 +1,8 @@
 //! The last events of one session, shared by its streams.
 //!
 //! They are kept in small chunks that are sealed when a stream first asks for one: all streams then
-//! share the chunk, and each clones an event only as it yields it. Measured with 16 streams, this
-//! takes half of what it takes to hand each its own copies.
+//! share the chunk, and each clones an event only as it yields it. Measured with 16 streams that
+//! take 64 events at a time: 480 instructions an event, 617 when each copies what it takes first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -138,11 +138,12 @@ impl<S: LogSource + 'static> Follower<S> {
         if told || self.stored_head > self.position {
             return Next::Read;
         }
-        state.waiters.put(self.seat.slot(), cx.waker(), Wants::Changes);
+        let old = state.waiters.put(self.seat.slot(), cx.waker(), Wants::Changes);
         if state.waiters.all_wait() {
             state.ring.clear();
         }
         drop(state);
+        drop(old);
         // Gives back the page's memory.
         self.page = Vec::new().into_iter();
         Next::Wait

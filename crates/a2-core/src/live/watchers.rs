@@ -14,6 +14,9 @@ use super::registry::{lock, wake};
 /// Most sessions that wait to be told to one watcher. More are dropped: hints may be lost.
 pub(super) const HINTS: usize = 1_024;
 
+/// Before every timer.
+pub(super) const ALWAYS: Timestamp = Timestamp::from_millis(i64::MIN);
+
 /// The watchers of one store.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
