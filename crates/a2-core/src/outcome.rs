@@ -24,7 +24,7 @@ macro_rules! answer {
 
         impl $name {
             /// For backends: the answer with all its fields.
-            #[allow(clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments, clippy::double_must_use)]
             #[must_use]
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
