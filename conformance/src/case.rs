@@ -1,9 +1,9 @@
-//! A case: one rule of the model, its name and what it needs.
+//! A case: one rule of the model, its name, which rules and faults it checks, what it needs.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::Cx;
+use crate::{Cx, RuleId};
 
 /// What not every backend has. A case whose capability is lacking is reported as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum Isolation {
 pub struct Case {
     name: &'static str,
     run: fn(Cx) -> BoxFuture<'static, ()>,
+    /// Those of its whole table, and its own.
+    rules: [&'static [RuleId]; 2],
     needs: &'static [Capability],
     clock: ClockUse,
     isolation: Isolation,
@@ -64,7 +66,17 @@ pub struct Case {
 impl Case {
     pub(crate) const fn new(name: &'static str, run: fn(Cx) -> BoxFuture<'static, ()>) -> Self {
         let (clock, isolation) = (ClockUse::Manual, Isolation::Shared);
-        Self { name, run, needs: &[], clock, isolation, slow: false }
+        Self { name, run, rules: [&[], &[]], needs: &[], clock, isolation, slow: false }
+    }
+
+    /// The table's come first, the case's own are added.
+    pub(crate) const fn checks(mut self, rules: &'static [RuleId]) -> Self {
+        if self.rules[0].is_empty() {
+            self.rules[0] = rules;
+        } else {
+            self.rules[1] = rules;
+        }
+        self
     }
 
     pub(crate) const fn needs(mut self, needs: &'static [Capability]) -> Self {
@@ -97,6 +109,12 @@ impl Case {
     #[must_use]
     pub fn group(&self) -> &'static str {
         self.name.split_once('.').map_or(self.name, |(group, _)| group)
+    }
+
+    /// The rules and faults that it checks.
+    pub fn rules(&self) -> impl Iterator<Item = RuleId> + use<> {
+        let [of_the_table, own] = self.rules;
+        of_the_table.iter().chain(own).copied()
     }
 
     /// What the store must have.
@@ -165,14 +183,14 @@ impl Scenario {
 ///
 /// ```text
 /// cases![
-///     "timers.fire.once" => fires_once: needs(Timers), both;
-///     "pending.page.all" => every_page: own, slow;
+///     "timers.fire.once" => fires_once: rules(R76), needs(Timers), both;
+///     "pending.page.all" => every_page: rules(R62, R78), own, slow;
 /// ];
 /// ```
 ///
-/// Options: `needs(Timers, Presence, Another)`; `both` (a second run with the real clock), `live`
+/// Options: `rules(R12, F4)`, what the case checks; `needs(Timers, Presence, Another)`; `both` (a second run with the real clock), `live`
 /// (only that); `own` (nothing else may be in the store); `slow`. A first line `all: needs(Timers);`
-/// gives options to every case of the table.
+/// gives options to every case of the table; its rules are added to the case's own.
 macro_rules! cases {
     (
         $(all: $($all:ident $(($($all_arg:ident),+))?),+;)?
@@ -196,6 +214,9 @@ macro_rules! cases {
 
 /// One option of a case.
 macro_rules! option {
+    ($case:expr, rules $($rule:ident),+) => {
+        $case.checks(&[$($crate::RuleId::$rule),+])
+    };
     ($case:expr, needs $($capability:ident),+) => {
         $case.needs(&[$($crate::case::Capability::$capability),+])
     };

@@ -55,6 +55,7 @@ mod kit;
 mod libtest;
 pub mod model;
 mod report;
+mod rule;
 mod runner;
 pub mod saboteurs;
 mod trace;
@@ -66,6 +67,7 @@ pub use cx::Cx;
 pub use factory::{BoxError, Factory, Setup, Subject};
 pub use libtest::libtest_main;
 pub use report::{CaseResult, Counts, Outcome, Report};
+pub use rule::RuleId;
 pub use runner::{Filter, Options, run, run_one};
 
 /// Every case of the suite, area by area.

@@ -8,13 +8,14 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "crowds.appenders_and_readers" => appenders_and_readers: slow;
-    "crowds.appenders_and_readers.handles" => appenders_and_readers_of_handles: slow, needs(Another);
-    "crowds.sessions_with_logs" => sessions_with_logs: slow;
-    "crowds.thousand_streams" => thousand_streams: slow;
-    "crowds.same_targets_in_any_order" => same_targets_in_any_order: slow;
-    "crowds.cancelled_calls" => cancelled_calls: slow;
-    "crowds.cancelled_reads" => cancelled_reads: slow;
+    "crowds.appenders_and_readers" => appenders_and_readers: rules(R2, R5, R80, F1), slow;
+    "crowds.appenders_and_readers.handles" => appenders_and_readers_of_handles:
+        rules(R2, R5, R80, F1), slow, needs(Another);
+    "crowds.sessions_with_logs" => sessions_with_logs: rules(R5, R29, R31, F1), slow;
+    "crowds.thousand_streams" => thousand_streams: rules(R80, R83), slow;
+    "crowds.same_targets_in_any_order" => same_targets_in_any_order: rules(R36, F42), slow;
+    "crowds.cancelled_calls" => cancelled_calls: rules(R36, F39), slow;
+    "crowds.cancelled_reads" => cancelled_reads: rules(R36, F38), slow;
 ];
 
 /// Appends so many batches of one event each.

@@ -8,23 +8,24 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "cursors.list.unknown_session" => unknown_session;
+    all: rules(R59);
+    "cursors.list.unknown_session" => unknown_session: rules(R1);
     "cursors.list.consumer_kind_name" => consumer_kind_name;
-    "cursors.list.names_bytewise" => names_bytewise;
+    "cursors.list.names_bytewise" => names_bytewise: rules(R8);
     "cursors.list.event_cursors_by_head" => event_cursors_by_head;
     "cursors.list.head_and_clear" => head_and_clear;
-    "cursors.list.state" => list_state;
-    "cursors.list.queued_are_not_heads" => queued_are_not_heads;
+    "cursors.list.state" => list_state: rules(R21);
+    "cursors.list.queued_are_not_heads" => queued_are_not_heads: rules(R16);
     "cursors.list.changes_nothing" => changes_nothing;
-    "cursors.shown.idle_lanes_and_logs" => idle_lanes_and_logs;
-    "cursors.shown.dead_letters" => shown_dead_letters;
-    "cursors.shown.after_a_clear" => after_a_clear;
-    "cursors.shown.after_two_clears" => after_two_clears;
-    "cursors.position.every_kind" => position_every_kind;
-    "cursors.pages.every_size" => every_size;
-    "cursors.pages.many_events" => many_events;
-    "cursors.pages.while_things_change" => while_things_change;
-    "cursors.pages.foreign_token" => foreign_token;
+    "cursors.shown.idle_lanes_and_logs" => idle_lanes_and_logs: rules(R16);
+    "cursors.shown.dead_letters" => shown_dead_letters: rules(R23);
+    "cursors.shown.after_a_clear" => after_a_clear: rules(R70);
+    "cursors.shown.after_two_clears" => after_two_clears: rules(R70);
+    "cursors.position.every_kind" => position_every_kind: rules(R20);
+    "cursors.pages.every_size" => every_size: rules(R62);
+    "cursors.pages.many_events" => many_events: rules(R62);
+    "cursors.pages.while_things_change" => while_things_change: rules(R62);
+    "cursors.pages.foreign_token" => foreign_token: rules(R62);
 ];
 
 async fn unknown_session(cx: Cx) {

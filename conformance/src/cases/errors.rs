@@ -9,12 +9,12 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "errors.not_found" => not_found;
-    "errors.not_found.empty_session" => not_found_empty_session;
-    "errors.partial_duplicate_batch" => partial_duplicate_batch;
-    "errors.conflicts_are_final" => conflicts_are_final;
-    "errors.text" => text;
-    "errors.handle_goes_on" => handle_goes_on;
+    "errors.not_found" => not_found: rules(R52, R56, R88);
+    "errors.not_found.empty_session" => not_found_empty_session: rules(R1, R88);
+    "errors.partial_duplicate_batch" => partial_duplicate_batch: rules(R40, R52, R88);
+    "errors.conflicts_are_final" => conflicts_are_final: rules(R89);
+    "errors.text" => text: rules(R14, R88);
+    "errors.handle_goes_on" => handle_goes_on: rules(R37);
 ];
 
 #[track_caller]

@@ -8,21 +8,22 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
+    all: rules(R15);
     "event_cursors.concurrent.all_at_once" => all_at_once;
     "event_cursors.concurrent.finished_in_any_order" => finished_in_any_order;
     "event_cursors.concurrent.held_one_holds_no_other" => held_one_holds_no_other;
     "event_cursors.concurrent.dead_one_blocks_no_other" => dead_one_blocks_no_other;
     "event_cursors.concurrent.later_ones_are_free" => later_ones_are_free;
     "event_cursors.two_consumers.independent" => two_consumers;
-    "event_cursors.position.head_minus_one" => head_minus_one;
-    "event_cursors.position.gone_when_done" => gone_when_done;
-    "event_cursors.target.only_its_events" => only_its_events;
-    "event_cursors.target.twice" => target_twice;
-    "event_cursors.state.each_its_own" => each_its_own;
-    "event_cursors.done.not_again" => not_again;
-    "event_cursors.done.by_a_skip" => by_a_skip;
-    "event_cursors.cleared.gone" => cleared;
-    "event_cursors.cleared.index_is_not_reused" => index_is_not_reused;
+    "event_cursors.position.head_minus_one" => head_minus_one: rules(R20);
+    "event_cursors.position.gone_when_done" => gone_when_done: rules(R16, R59);
+    "event_cursors.target.only_its_events" => only_its_events: rules(R17);
+    "event_cursors.target.twice" => target_twice: rules(R17);
+    "event_cursors.state.each_its_own" => each_its_own: rules(R21);
+    "event_cursors.done.not_again" => not_again: rules(R40);
+    "event_cursors.done.by_a_skip" => by_a_skip: rules(R60);
+    "event_cursors.cleared.gone" => cleared: rules(R70);
+    "event_cursors.cleared.index_is_not_reused" => index_is_not_reused: rules(R72);
 ];
 
 async fn all_at_once(cx: Cx) {

@@ -8,19 +8,19 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    all: both;
+    all: rules(R44), both;
     "claims.exclude.event_is_one_event" => event_is_one_event;
-    "claims.exclude.lane_is_not_its_log" => lane_is_not_its_log;
-    "claims.exclude.log_is_not_its_lane" => log_is_not_its_lane;
+    "claims.exclude.lane_is_not_its_log" => lane_is_not_its_log: rules(R16);
+    "claims.exclude.log_is_not_its_lane" => log_is_not_its_lane: rules(R16);
     "claims.exclude.event_is_not_its_lane" => event_is_not_its_lane;
     "claims.exclude.of_one_consumer" => of_one_consumer;
     "claims.exclude.whatever_the_head" => whatever_the_head;
-    "claims.exclude.not_of_the_limit" => not_of_the_limit;
-    "claims.exclude.not_of_the_window" => not_of_the_window: manual;
-    "claims.exclude.everything" => everything;
+    "claims.exclude.not_of_the_limit" => not_of_the_limit: rules(R45);
+    "claims.exclude.not_of_the_window" => not_of_the_window: rules(R45), manual;
+    "claims.exclude.everything" => everything: rules(R47);
     "claims.exclude.unknown_ones" => unknown_ones;
-    "claims.exclude.ten_thousand" => ten_thousand;
-    "claims.through.not_of_the_window" => through_not_of_the_window: manual;
+    "claims.exclude.ten_thousand" => ten_thousand: rules(R10);
+    "claims.through.not_of_the_window" => through_not_of_the_window: rules(R45), manual;
 ];
 
 /// A session with an event for `c`'s event cursor, lane `n` and log `n`.

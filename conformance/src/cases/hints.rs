@@ -9,6 +9,7 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
+    all: rules(R79);
     "hints.append" => on_append: both;
     "hints.append.undeclared" => on_undeclared_append: both;
     "hints.append.another_handle" => on_append_of_another_handle: both, needs(Another);

@@ -8,31 +8,31 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    all: both;
-    "claims.lapse.counts_one_failure" => counts_one_failure: manual;
+    all: rules(R46), both;
+    "claims.lapse.counts_one_failure" => counts_one_failure: rules(R21, F13), manual;
     "claims.lapse.by_whoever_claims" => by_whoever_claims;
-    "claims.lapse.counts_every_time" => counts_every_time;
+    "claims.lapse.counts_every_time" => counts_every_time: rules(F13);
     "claims.lapse.no_budget_never_dead" => no_budget_never_dead;
     "claims.lapse.not_after_a_hold" => not_after_a_hold;
-    "claims.lapse.not_after_a_release" => not_after_a_release;
+    "claims.lapse.not_after_a_release" => not_after_a_release: rules(R51);
     "claims.lapse.not_before_it_is_claimed" => not_before_it_is_claimed;
-    "claims.lapse.not_when_excluded" => not_when_excluded;
-    "claims.budget.dead_lettered" => dead_lettered: manual;
+    "claims.lapse.not_when_excluded" => not_when_excluded: rules(R44);
+    "claims.budget.dead_lettered" => dead_lettered: rules(R23), manual;
     "claims.budget.of_one" => budget_of_one;
-    "claims.budget.crashes_f13" => crashes_f13;
-    "claims.budget.last_attempt_lost_f14" => last_attempt_lost_f14;
+    "claims.budget.crashes_f13" => crashes_f13: rules(F13);
+    "claims.budget.last_attempt_lost_f14" => last_attempt_lost_f14: rules(R60, F14);
     "claims.budget.counts_failures_too" => counts_failures_too;
     "claims.budget.passed_before" => passed_before;
     "claims.budget.free_head_is_claimed" => free_head_is_claimed;
-    "claims.budget.entry_is_lower" => entry_is_lower;
-    "claims.budget.entry_is_higher" => entry_is_higher;
-    "claims.budget.entry_of_another" => entry_of_another;
+    "claims.budget.entry_is_lower" => entry_is_lower: rules(R19);
+    "claims.budget.entry_is_higher" => entry_is_higher: rules(R19);
+    "claims.budget.entry_of_another" => entry_of_another: rules(R19);
     "claims.budget.dead_one_takes_the_limit" => dead_one_takes_the_limit;
     "claims.budget.beside_claimed_ones" => beside_claimed_ones;
-    "claims.budget.fences_the_lapsed" => fences_the_lapsed;
-    "claims.budget.of_then_claim" => of_then_claim;
+    "claims.budget.fences_the_lapsed" => fences_the_lapsed: rules(R22, R25);
+    "claims.budget.of_then_claim" => of_then_claim: rules(R54);
     "claims.budget.dead_one_has_no_run" => dead_one_has_no_run;
-    "claims.budget.pins" => budget_pins;
+    "claims.budget.pins" => budget_pins: rules(R64);
 ];
 
 async fn counts_one_failure(cx: Cx) {

@@ -11,27 +11,28 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "limits.batch.ten_thousand_events" => batch_events: slow;
-    "limits.batch.ten_thousand_returned_events" => batch_returned_events: slow;
-    "limits.batch.targets" => batch_targets;
-    "limits.batch.bytes" => batch_bytes: slow;
-    "limits.payload.longest" => payload_longest: slow;
-    "limits.payload.too_long" => payload_too_long: slow;
-    "limits.state.longest" => state_longest: slow;
-    "limits.served.entries" => served_entries;
-    "limits.served.types" => served_types;
-    "limits.claim.limit_and_run" => claim_limit_and_run;
-    "limits.claim.lists" => claim_lists: slow;
-    "limits.claim.bytes" => claim_bytes: slow;
-    "limits.snapshots.writes" => snapshot_writes;
-    "limits.snapshots.pins" => snapshot_pins;
-    "limits.pages.cursors" => pages_cursors;
-    "limits.pages.dead_letters" => pages_dead_letters;
-    "limits.pages.timers" => pages_timers: needs(Timers);
-    "limits.pages.size" => pages_size;
-    "limits.presence.fields_and_values" => presence_fields_and_values: needs(Presence);
-    "limits.budget.zero" => budget_zero;
-    "limits.timers.event" => timers_event;
+    "limits.batch.ten_thousand_events" => batch_events: rules(R10, F34), slow;
+    "limits.batch.ten_thousand_returned_events" => batch_returned_events:
+        rules(R10, R52, F34), slow;
+    "limits.batch.targets" => batch_targets: rules(R10, R14);
+    "limits.batch.bytes" => batch_bytes: rules(R10, R14), slow;
+    "limits.payload.longest" => payload_longest: rules(R10, F35), slow;
+    "limits.payload.too_long" => payload_too_long: rules(R10, R14, F35), slow;
+    "limits.state.longest" => state_longest: rules(R10, F35), slow;
+    "limits.served.entries" => served_entries: rules(R10, R19);
+    "limits.served.types" => served_types: rules(R10, R18);
+    "limits.claim.limit_and_run" => claim_limit_and_run: rules(R10, R48);
+    "limits.claim.lists" => claim_lists: rules(R10, R50, R51), slow;
+    "limits.claim.bytes" => claim_bytes: rules(R11), slow;
+    "limits.snapshots.writes" => snapshot_writes: rules(R10, R65);
+    "limits.snapshots.pins" => snapshot_pins: rules(R10);
+    "limits.pages.cursors" => pages_cursors: rules(R62);
+    "limits.pages.dead_letters" => pages_dead_letters: rules(R62);
+    "limits.pages.timers" => pages_timers: rules(R62, R75), needs(Timers);
+    "limits.pages.size" => pages_size: rules(R10, R62);
+    "limits.presence.fields_and_values" => presence_fields_and_values: rules(R10), needs(Presence);
+    "limits.budget.zero" => budget_zero: rules(R13, R14, R46);
+    "limits.timers.event" => timers_event: rules(R14);
 ];
 
 /// A JSON string of this many bytes.

@@ -8,26 +8,26 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "logs.through.everything_is_done" => everything_is_done;
-    "logs.through.the_head_itself" => the_head_itself;
-    "logs.through.the_logs_head" => the_logs_head;
-    "logs.through.typed" => through_typed;
-    "logs.through.beyond_the_run" => beyond_the_run;
-    "logs.through.above_the_logs_head" => above_the_logs_head;
-    "logs.through.above_what_it_returns" => above_what_it_returns;
-    "logs.through.below_the_head" => below_the_head;
-    "logs.through.not_for_lanes_and_events" => not_for_lanes_and_events;
-    "logs.through.superseded_first" => superseded_first;
-    "logs.step.one_by_one" => one_by_one;
-    "logs.step.retry_never_overtaken" => retry_never_overtaken;
-    "logs.step.lapsed_head_first" => lapsed_head_first;
-    "logs.step.dead_letter_blocks" => dead_letter_blocks;
-    "logs.step.retried" => retried;
-    "logs.step.completes_with_other_types" => completes_with_other_types;
-    "logs.skip.recorded_types" => skip_recorded_types;
-    "logs.skip.declared_types" => skip_declared_types;
-    "logs.skip.last_one" => skip_last_one;
-    "logs.position.never_back" => position_never_back;
+    "logs.through.everything_is_done" => everything_is_done: rules(R55);
+    "logs.through.the_head_itself" => the_head_itself: rules(R55);
+    "logs.through.the_logs_head" => the_logs_head: rules(R55);
+    "logs.through.typed" => through_typed: rules(R31, R55);
+    "logs.through.beyond_the_run" => beyond_the_run: rules(R55);
+    "logs.through.above_the_logs_head" => above_the_logs_head: rules(R14, R55);
+    "logs.through.above_what_it_returns" => above_what_it_returns: rules(R55);
+    "logs.through.below_the_head" => below_the_head: rules(R14, R55);
+    "logs.through.not_for_lanes_and_events" => not_for_lanes_and_events: rules(R14, R55);
+    "logs.through.superseded_first" => superseded_first: rules(R37, R52);
+    "logs.step.one_by_one" => one_by_one: rules(R15, R31);
+    "logs.step.retry_never_overtaken" => retry_never_overtaken: rules(R15, F16);
+    "logs.step.lapsed_head_first" => lapsed_head_first: rules(R15, R46);
+    "logs.step.dead_letter_blocks" => dead_letter_blocks: rules(R23, R30);
+    "logs.step.retried" => retried: rules(R23, R60);
+    "logs.step.completes_with_other_types" => completes_with_other_types: rules(R27, R31);
+    "logs.skip.recorded_types" => skip_recorded_types: rules(R31, R60);
+    "logs.skip.declared_types" => skip_declared_types: rules(R27, R31);
+    "logs.skip.last_one" => skip_last_one: rules(R31, R42);
+    "logs.position.never_back" => position_never_back: rules(R20, R29);
 ];
 
 /// A session with four events, all of them `c`'s log's, and the claimed first.

@@ -11,20 +11,20 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "payloads.exact.append_and_read" => append_and_read;
-    "payloads.exact.stream" => stream;
-    "payloads.exact.claim_and_dead_letter" => claim_and_dead_letter;
-    "payloads.exact.run" => run;
-    "payloads.exact.returned_events" => returned_events;
-    "payloads.exact.snapshot" => snapshot;
-    "payloads.exact.timer" => timer: needs(Timers);
-    "payloads.exact.presence" => presence: needs(Presence);
-    "payloads.exact.presence_watch" => presence_watch: needs(Presence);
-    "payloads.exact.error_text" => error_text;
-    "payloads.white_space.dropped" => white_space_dropped;
-    "payloads.nul.within_a_batch" => nul_within_a_batch;
-    "payloads.depth.limit" => depth_limit;
-    "payloads.depth.deepest_everywhere" => depth_deepest_everywhere;
+    "payloads.exact.append_and_read" => append_and_read: rules(R4, F27, F28);
+    "payloads.exact.stream" => stream: rules(R4, F27, F28);
+    "payloads.exact.claim_and_dead_letter" => claim_and_dead_letter: rules(R4, F27, F28);
+    "payloads.exact.run" => run: rules(R4, F27, F28);
+    "payloads.exact.returned_events" => returned_events: rules(R4, F27, F28);
+    "payloads.exact.snapshot" => snapshot: rules(R4, F26, F27, F28);
+    "payloads.exact.timer" => timer: rules(R4, F27, F28), needs(Timers);
+    "payloads.exact.presence" => presence: rules(R4, F26, F27, F28), needs(Presence);
+    "payloads.exact.presence_watch" => presence_watch: rules(R4, F27, F28), needs(Presence);
+    "payloads.exact.error_text" => error_text: rules(R12, F26);
+    "payloads.white_space.dropped" => white_space_dropped: rules(R4);
+    "payloads.nul.within_a_batch" => nul_within_a_batch: rules(R4, F26);
+    "payloads.depth.limit" => depth_limit: rules(R10, R14, F29);
+    "payloads.depth.deepest_everywhere" => depth_deepest_everywhere: rules(R4, R10, F29);
 ];
 
 /// JSON texts that some parser, column type or script changes.

@@ -13,22 +13,22 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    all: own;
+    all: rules(R78), own;
     "pending.live_heads" => live_heads;
-    "pending.every_kind_of_cursor" => every_kind_of_cursor;
+    "pending.every_kind_of_cursor" => every_kind_of_cursor: rules(R15);
     "pending.busy_ones_count" => busy_ones_count;
-    "pending.dead_letters_do_not" => dead_letters_do_not;
-    "pending.served" => served;
-    "pending.undeclared_appends_wait" => undeclared_appends_wait;
-    "pending.cleared" => cleared;
+    "pending.dead_letters_do_not" => dead_letters_do_not: rules(R23);
+    "pending.served" => served: rules(R19);
+    "pending.undeclared_appends_wait" => undeclared_appends_wait: rules(R27);
+    "pending.cleared" => cleared: rules(R70);
     "pending.not_before.never_late" => not_before_never_late;
     "pending.not_before.earliest_of_many" => not_before_earliest_of_many;
     "pending.timers" => timers: own, needs(Timers);
     "pending.timers.next_due" => timers_next_due: own, needs(Timers);
-    "pending.timers.cleared" => timers_cleared: own, needs(Timers);
+    "pending.timers.cleared" => timers_cleared: rules(R70), own, needs(Timers);
     "pending.pages" => pages;
     "pending.pages.while_working" => pages_while_working;
-    "pending.pages.foreign_token" => pages_foreign_token;
+    "pending.pages.foreign_token" => pages_foreign_token: rules(R62);
     "pending.another_handle" => another_handle: own, needs(Another);
 ];
 

@@ -10,23 +10,23 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "pins.keep.older_while_live" => keep_older_while_live;
-    "pins.keep.written_below_the_latest" => keep_written_below_the_latest;
-    "pins.keep.earlier_calls_count" => keep_earlier_calls_count;
-    "pins.keep.same_index_merges_pins" => keep_same_index_merges_pins;
-    "pins.keep.every_kind_of_head" => keep_every_kind_of_head;
-    "pins.keep.through_retry_release_and_lapse" => keep_through_retry_release_and_lapse;
-    "pins.keep.newest_at_or_below" => keep_newest_at_or_below;
-    "pins.ignored.not_live" => ignored_not_live;
-    "pins.ignored.redriven_is_live_again" => ignored_redriven_is_live_again;
-    "pins.released.completed" => released_completed;
-    "pins.released.skipped" => released_skipped;
-    "pins.released.dead_lettered" => released_dead_lettered;
-    "pins.released.lapsed_to_death" => released_lapsed_to_death;
-    "pins.released.cleared" => released_cleared;
-    "pins.released.by_the_last_of_two" => released_by_the_last_of_two;
-    "pins.released.latest_stays" => released_latest_stays;
-    "pins.per_reducer" => per_reducer;
+    "pins.keep.older_while_live" => keep_older_while_live: rules(R63, R64);
+    "pins.keep.written_below_the_latest" => keep_written_below_the_latest: rules(R65);
+    "pins.keep.earlier_calls_count" => keep_earlier_calls_count: rules(R64);
+    "pins.keep.same_index_merges_pins" => keep_same_index_merges_pins: rules(R65);
+    "pins.keep.every_kind_of_head" => keep_every_kind_of_head: rules(R16, R64);
+    "pins.keep.through_retry_release_and_lapse" => keep_through_retry_release_and_lapse: rules(R64);
+    "pins.keep.newest_at_or_below" => keep_newest_at_or_below: rules(R66, R67);
+    "pins.ignored.not_live" => ignored_not_live: rules(R64);
+    "pins.ignored.redriven_is_live_again" => ignored_redriven_is_live_again: rules(R64);
+    "pins.released.completed" => released_completed: rules(R52, R64);
+    "pins.released.skipped" => released_skipped: rules(R64);
+    "pins.released.dead_lettered" => released_dead_lettered: rules(R56, R64);
+    "pins.released.lapsed_to_death" => released_lapsed_to_death: rules(R64);
+    "pins.released.cleared" => released_cleared: rules(R64, R70);
+    "pins.released.by_the_last_of_two" => released_by_the_last_of_two: rules(R64);
+    "pins.released.latest_stays" => released_latest_stays: rules(R63);
+    "pins.per_reducer" => per_reducer: rules(R64);
 ];
 
 fn reducer() -> ReducerName {

@@ -8,18 +8,18 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    all: needs(Presence);
+    all: rules(R87), needs(Presence);
     "presence.watch.rows_first" => rows_first: both;
     "presence.watch.own_patches" => own_patches: both;
     "presence.watch.removed" => removed: both;
-    "presence.watch.no_change_is_silent" => no_change_is_silent: both;
+    "presence.watch.no_change_is_silent" => no_change_is_silent: rules(R85), both;
     "presence.watch.seen" => seen: both;
     "presence.watch.other_handles" => other_handles: both, needs(Presence, Another);
     "presence.watch.expiry" => expiry: both;
     "presence.watch.expiry_of_some_fields" => expiry_of_some_fields;
     "presence.watch.expiry_put_off" => expiry_put_off;
-    "presence.watch.expired_before" => expired_before: both;
-    "presence.watch.namespaces" => namespaces: both;
+    "presence.watch.expired_before" => expired_before: rules(R86), both;
+    "presence.watch.namespaces" => namespaces: rules(R84), both;
     "presence.watch.several" => several: both;
     "presence.watch.dropped" => dropped;
     "presence.watch.converges" => converges: both, needs(Presence, Another);

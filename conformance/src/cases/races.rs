@@ -12,17 +12,17 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "claims.race.one_lease_a_lane_f17" => one_lease_a_lane_f17: both;
-    "claims.race.one_lease_a_log" => one_lease_a_log;
-    "claims.race.event_heads_once" => event_heads_once: both;
-    "claims.race.two_handles" => two_handles: needs(Another);
-    "claims.race.taking_over" => taking_over;
-    "claims.race.lapse_or_complete_f7" => lapse_or_complete_f7;
-    "complete.race.same_attempt" => same_attempt;
-    "complete.race.same_returned_id" => same_returned_id;
-    "fail.race.same_attempt" => fail_same_attempt;
-    "lanes.race.appended_while_drained" => appended_while_drained;
-    "logs.race.woken_while_appended_f19" => woken_while_appended_f19;
+    "claims.race.one_lease_a_lane_f17" => one_lease_a_lane_f17: rules(R15, R36, F17), both;
+    "claims.race.one_lease_a_log" => one_lease_a_log: rules(R15, R36, F17);
+    "claims.race.event_heads_once" => event_heads_once: rules(R36, R39, R45), both;
+    "claims.race.two_handles" => two_handles: rules(R15, R36, F17), needs(Another);
+    "claims.race.taking_over" => taking_over: rules(R25, R46);
+    "claims.race.lapse_or_complete_f7" => lapse_or_complete_f7: rules(R25, R36, F7);
+    "complete.race.same_attempt" => same_attempt: rules(R38, R52);
+    "complete.race.same_returned_id" => same_returned_id: rules(R36, R52);
+    "fail.race.same_attempt" => fail_same_attempt: rules(R38, R56);
+    "lanes.race.appended_while_drained" => appended_while_drained: rules(R15, R36);
+    "logs.race.woken_while_appended_f19" => woken_while_appended_f19: rules(R28, R36, F19);
 ];
 
 /// What the workers of one cursor saw.

@@ -8,21 +8,21 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "read.empty.unknown_session" => unknown_session;
-    "read.range.after_and_through" => after_and_through;
-    "read.range.after_not_below_through" => after_not_below_through;
-    "read.range.beyond_the_head" => beyond_the_head;
-    "read.limit.given" => limit_given;
-    "read.limit.default" => limit_default;
-    "read.limit.most" => limit_most: slow;
-    "read.limit.bytes" => limit_bytes: slow;
-    "read.clear.from_the_marker" => from_the_marker;
-    "read.clear.through_below" => through_below;
-    "read.clear.marker" => marker;
-    "read.clear.latest_marker" => latest_marker;
-    "read.pages.read_all" => read_all;
-    "read.view.whole_batches" => whole_batches;
-    "read.view.another_handle" => another_handle: needs(Another);
+    "read.empty.unknown_session" => unknown_session: rules(R1, R43);
+    "read.range.after_and_through" => after_and_through: rules(R43);
+    "read.range.after_not_below_through" => after_not_below_through: rules(R43);
+    "read.range.beyond_the_head" => beyond_the_head: rules(R43);
+    "read.limit.given" => limit_given: rules(R10, R43);
+    "read.limit.default" => limit_default: rules(R10, R43);
+    "read.limit.most" => limit_most: rules(R10, R43), slow;
+    "read.limit.bytes" => limit_bytes: rules(R11, R43), slow;
+    "read.clear.from_the_marker" => from_the_marker: rules(R43, R70, F47);
+    "read.clear.through_below" => through_below: rules(R43);
+    "read.clear.marker" => marker: rules(R69);
+    "read.clear.latest_marker" => latest_marker: rules(R43, R72);
+    "read.pages.read_all" => read_all: rules(R43);
+    "read.view.whole_batches" => whole_batches: rules(R5, R36, R43);
+    "read.view.another_handle" => another_handle: rules(R36, R43), needs(Another);
 ];
 
 async fn unknown_session(cx: Cx) {

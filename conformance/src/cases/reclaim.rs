@@ -11,18 +11,19 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "reclaim.done.nothing_to_do" => nothing_to_do;
-    "reclaim.done.in_pieces" => in_pieces;
+    all: rules(R73);
+    "reclaim.done.nothing_to_do" => nothing_to_do: rules(R1);
+    "reclaim.done.in_pieces" => in_pieces: rules(R71);
     "reclaim.done.only_when_nothing_is_left" => only_when_nothing_is_left;
     "reclaim.keeps.reused_ids" => keeps_reused_ids;
     "reclaim.keeps.the_lifetime" => keeps_the_lifetime;
     "reclaim.keeps.timers" => keeps_timers: needs(Timers);
-    "reclaim.interrupted.between_calls" => interrupted_between_calls;
+    "reclaim.interrupted.between_calls" => interrupted_between_calls: rules(F46);
     "reclaim.interrupted.within_a_call" => interrupted_within_a_call;
     "reclaim.concurrent.calls_and_appends" => concurrent_calls_and_appends;
-    "reclaim.two_lifetimes" => two_lifetimes;
-    "reclaim.leases.gone" => leases_gone;
-    "reclaim.leases.superseded_after" => leases_superseded_after;
+    "reclaim.two_lifetimes" => two_lifetimes: rules(R72);
+    "reclaim.leases.gone" => leases_gone: rules(F51);
+    "reclaim.leases.superseded_after" => leases_superseded_after: rules(R50, R52, R56, F46);
 ];
 
 /// Calls until done; how many calls it took.

@@ -8,20 +8,20 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "release.current.at_once" => at_once;
-    "release.current.no_failure" => no_failure;
-    "release.current.state" => state_after;
-    "release.current.expired_not_taken_over" => expired_not_taken_over;
-    "release.current.every_kind" => every_kind;
-    "release.current.stays_its_cursors_head" => stays_its_cursors_head;
-    "release.fence.ends_the_attempt" => ends_the_attempt;
-    "release.nothing.twice" => twice;
-    "release.nothing.another_holder" => another_holder;
-    "release.nothing.not_current" => not_current;
-    "release.nothing.held_for_a_retry" => held_for_a_retry;
-    "release.nothing.unknown" => unknown;
-    "release.list.each_by_itself" => each_by_itself;
-    "release.request.bounds" => bounds;
+    "release.current.at_once" => at_once: rules(R51);
+    "release.current.no_failure" => no_failure: rules(R51);
+    "release.current.state" => state_after: rules(R22, R51);
+    "release.current.expired_not_taken_over" => expired_not_taken_over: rules(R25, R51);
+    "release.current.every_kind" => every_kind: rules(R51);
+    "release.current.stays_its_cursors_head" => stays_its_cursors_head: rules(R49, R51);
+    "release.fence.ends_the_attempt" => ends_the_attempt: rules(R25, R51);
+    "release.nothing.twice" => twice: rules(R51);
+    "release.nothing.another_holder" => another_holder: rules(R51);
+    "release.nothing.not_current" => not_current: rules(R51);
+    "release.nothing.held_for_a_retry" => held_for_a_retry: rules(R51);
+    "release.nothing.unknown" => unknown: rules(R51);
+    "release.list.each_by_itself" => each_by_itself: rules(R51);
+    "release.request.bounds" => bounds: rules(R10, R14);
 ];
 
 /// Nothing is given back.

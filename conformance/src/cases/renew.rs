@@ -9,27 +9,27 @@ use crate::kit::*;
 
 cases![
     all: both;
-    "renew.current.from_now" => from_now: manual;
-    "renew.current.sooner" => sooner;
-    "renew.current.nothing_else_changes" => nothing_else_changes: manual;
-    "renew.current.every_kind" => every_kind;
-    "renew.current.rivals_f9" => rivals_f9: manual;
-    "renew.superseded.taken_over" => taken_over;
-    "renew.superseded.next_attempt_of_same_holder" => next_attempt_of_same_holder;
-    "renew.superseded.completed" => completed_heads;
-    "renew.superseded.passed_by_the_log" => passed_by_the_log;
-    "renew.superseded.cleared" => cleared;
-    "renew.neither.expired" => expired;
-    "renew.neither.expired_exactly_now" => expired_exactly_now: manual;
-    "renew.neither.dead_lettered" => dead_lettered;
-    "renew.neither.failed" => failed_attempt;
-    "renew.neither.released" => released;
-    "renew.neither.another_holder" => another_holder;
-    "renew.neither.unknown" => unknown;
-    "renew.list.each_by_itself" => each_by_itself;
-    "renew.list.empty" => empty;
-    "renew.list.thousands" => thousands;
-    "renew.request.bounds" => bounds;
+    "renew.current.from_now" => from_now: rules(R34, R50), manual;
+    "renew.current.sooner" => sooner: rules(R50);
+    "renew.current.nothing_else_changes" => nothing_else_changes: rules(R50), manual;
+    "renew.current.every_kind" => every_kind: rules(R50);
+    "renew.current.rivals_f9" => rivals_f9: rules(R50, F9), manual;
+    "renew.superseded.taken_over" => taken_over: rules(R50, F6);
+    "renew.superseded.next_attempt_of_same_holder" => next_attempt_of_same_holder: rules(R50);
+    "renew.superseded.completed" => completed_heads: rules(R50);
+    "renew.superseded.passed_by_the_log" => passed_by_the_log: rules(R50);
+    "renew.superseded.cleared" => cleared: rules(R50, R70);
+    "renew.neither.expired" => expired: rules(R50);
+    "renew.neither.expired_exactly_now" => expired_exactly_now: rules(R33, R50), manual;
+    "renew.neither.dead_lettered" => dead_lettered: rules(R50);
+    "renew.neither.failed" => failed_attempt: rules(R50);
+    "renew.neither.released" => released: rules(R50);
+    "renew.neither.another_holder" => another_holder: rules(R50);
+    "renew.neither.unknown" => unknown: rules(R50);
+    "renew.list.each_by_itself" => each_by_itself: rules(R50);
+    "renew.list.empty" => empty: rules(R50);
+    "renew.list.thousands" => thousands: rules(R10, R50);
+    "renew.request.bounds" => bounds: rules(R10, R13, R14);
 ];
 
 async fn renewed(cx: &Cx, s: &SessionId, claim: AttemptRef) {

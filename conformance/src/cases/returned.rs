@@ -8,25 +8,26 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "complete.returned.cause" => cause;
-    "complete.returned.one_batch" => one_batch;
+    all: rules(R52);
+    "complete.returned.cause" => cause: rules(R3);
+    "complete.returned.one_batch" => one_batch: rules(R36);
     "complete.returned.on_its_own_lane" => on_its_own_lane;
-    "complete.returned.behind_what_waits" => behind_what_waits;
-    "complete.returned.for_event_cursors" => for_event_cursors;
-    "complete.returned.target_twice" => target_twice;
-    "complete.returned.own_log_untyped" => own_log_untyped;
-    "complete.returned.own_log_typed" => own_log_typed;
-    "complete.returned.own_log_takes_none" => own_log_takes_none;
-    "complete.returned.own_log_declared_types" => own_log_declared_types;
-    "complete.returned.own_log_recorded_types" => own_log_recorded_types;
-    "complete.returned.own_log_after_through" => own_log_after_through;
-    "complete.returned.other_log_declared" => other_log_declared;
-    "complete.returned.other_log_missing" => other_log_missing;
-    "complete.returned.other_log_of_same_consumer" => other_log_of_same_consumer;
-    "complete.returned.other_log_not_declared" => other_log_not_declared;
-    "complete.returned.other_log_takes_none" => other_log_takes_none;
-    "complete.returned.none_touches_no_log" => none_touches_no_log;
-    "complete.returned.owned_from_then_on" => owned_from_then_on;
+    "complete.returned.behind_what_waits" => behind_what_waits: rules(R15);
+    "complete.returned.for_event_cursors" => for_event_cursors: rules(R15);
+    "complete.returned.target_twice" => target_twice: rules(R17);
+    "complete.returned.own_log_untyped" => own_log_untyped: rules(R31);
+    "complete.returned.own_log_typed" => own_log_typed: rules(R31);
+    "complete.returned.own_log_takes_none" => own_log_takes_none: rules(R31);
+    "complete.returned.own_log_declared_types" => own_log_declared_types: rules(R27, R31);
+    "complete.returned.own_log_recorded_types" => own_log_recorded_types: rules(R31);
+    "complete.returned.own_log_after_through" => own_log_after_through: rules(R31, R55);
+    "complete.returned.other_log_declared" => other_log_declared: rules(R27, R29);
+    "complete.returned.other_log_missing" => other_log_missing: rules(R27, R28);
+    "complete.returned.other_log_of_same_consumer" => other_log_of_same_consumer: rules(R27, R28);
+    "complete.returned.other_log_not_declared" => other_log_not_declared: rules(R27);
+    "complete.returned.other_log_takes_none" => other_log_takes_none: rules(R27);
+    "complete.returned.none_touches_no_log" => none_touches_no_log: rules(R27);
+    "complete.returned.owned_from_then_on" => owned_from_then_on: rules(R40);
 ];
 
 async fn cause(cx: Cx) {

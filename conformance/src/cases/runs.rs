@@ -6,20 +6,20 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    all: both;
+    all: rules(R48), both;
     "claims.run.untyped" => untyped;
     "claims.run.one_by_default" => one_by_default;
     "claims.run.typed" => typed_run;
     "claims.run.ends_with_the_log" => ends_with_the_log;
-    "claims.run.capped_by_through" => capped_by_through;
+    "claims.run.capped_by_through" => capped_by_through: rules(R44);
     "claims.run.undeclared_appends" => undeclared_appends;
     "claims.run.logs_alone" => logs_alone;
-    "claims.run.is_one_head" => is_one_head;
+    "claims.run.is_one_head" => is_one_head: rules(R45);
     "claims.run.not_before_the_head" => not_before_the_head;
-    "claims.run.completed_through_its_end" => completed_through_its_end;
-    "claims.run.bytes_past_16_mib" => bytes_past_16_mib: slow;
-    "claims.run.none_past_16_mib" => none_past_16_mib: slow;
-    "claims.run.bounds" => bounds;
+    "claims.run.completed_through_its_end" => completed_through_its_end: rules(R55);
+    "claims.run.bytes_past_16_mib" => bytes_past_16_mib: rules(R11), slow;
+    "claims.run.none_past_16_mib" => none_past_16_mib: rules(R11), slow;
+    "claims.run.bounds" => bounds: rules(R10, R14);
 ];
 
 async fn untyped(cx: Cx) {

@@ -8,19 +8,19 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
-    "served.all.filters_nothing" => all_filters_nothing;
-    "served.all.declares_no_log" => all_declares_no_log;
-    "served.empty.serves_nothing" => empty_serves_nothing;
-    "served.list.those_alone" => those_alone;
-    "served.list.all_of_a_consumers_cursors" => all_of_a_consumers_cursors;
-    "served.list.names_exactly" => names_exactly;
-    "served.list.order_does_not_matter" => order_does_not_matter;
-    "served.list.whole_256" => whole_256;
-    "served.list.limit_over_all" => limit_over_all;
-    "served.log.declared_or_not" => log_declared_or_not;
-    "served.log.several" => log_several;
-    "served.request.consumer_once" => consumer_once;
-    "served.request.bounds" => bounds;
+    "served.all.filters_nothing" => all_filters_nothing: rules(R19);
+    "served.all.declares_no_log" => all_declares_no_log: rules(R19);
+    "served.empty.serves_nothing" => empty_serves_nothing: rules(R19, R42);
+    "served.list.those_alone" => those_alone: rules(R19, R44);
+    "served.list.all_of_a_consumers_cursors" => all_of_a_consumers_cursors: rules(R19);
+    "served.list.names_exactly" => names_exactly: rules(R8, R19);
+    "served.list.order_does_not_matter" => order_does_not_matter: rules(R19, R26);
+    "served.list.whole_256" => whole_256: rules(R10, R19);
+    "served.list.limit_over_all" => limit_over_all: rules(R26, R45);
+    "served.log.declared_or_not" => log_declared_or_not: rules(R19, R27);
+    "served.log.several" => log_several: rules(R19, R27);
+    "served.request.consumer_once" => consumer_once: rules(R14, R19);
+    "served.request.bounds" => bounds: rules(R10, R14, R19);
 ];
 
 async fn all_filters_nothing(cx: Cx) {

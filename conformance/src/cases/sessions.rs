@@ -10,15 +10,15 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    all: own;
+    all: rules(R77), own;
     "sessions.none" => none;
     "sessions.head_and_clear" => head_and_clear;
-    "sessions.only_appended_to" => only_appended_to;
-    "sessions.only_appended_to.timers" => only_appended_to_timers: needs(Timers);
+    "sessions.only_appended_to" => only_appended_to: rules(R1);
+    "sessions.only_appended_to.timers" => only_appended_to_timers: rules(R1), needs(Timers);
     "sessions.stay_after_reclaim" => stay_after_reclaim;
-    "sessions.pages" => pages;
-    "sessions.pages.while_appending" => pages_while_appending;
-    "sessions.pages.foreign_token" => pages_foreign_token;
+    "sessions.pages" => pages: rules(R62);
+    "sessions.pages.while_appending" => pages_while_appending: rules(R62);
+    "sessions.pages.foreign_token" => pages_foreign_token: rules(R62);
     "sessions.another_handle" => another_handle: needs(Another);
 ];
 

@@ -11,24 +11,24 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "snapshots.read.empty_session" => read_empty_session;
-    "snapshots.read.without_one" => read_without_one;
-    "snapshots.read.and_events_after" => read_and_events_after;
-    "snapshots.read.at_the_head" => read_at_the_head;
-    "snapshots.read.through_hides_the_latest" => read_through_hides_the_latest;
-    "snapshots.read.snapshot_through" => read_snapshot_through;
-    "snapshots.read.ten_thousand_events" => read_ten_thousand_events: slow;
-    "snapshots.read.bytes" => read_bytes: slow;
-    "snapshots.put.latest_replaces_older" => put_latest_replaces_older;
-    "snapshots.put.equal_replaces" => put_equal_replaces;
-    "snapshots.put.late_is_ignored" => put_late_is_ignored;
-    "snapshots.put.above_the_head" => put_above_the_head;
-    "snapshots.put.same_index_twice" => put_same_index_twice;
-    "snapshots.put.concurrent" => put_concurrent;
-    "snapshots.put.per_reducer_and_session" => put_per_reducer_and_session;
-    "snapshots.clear.gone" => clear_gone;
-    "snapshots.clear.below_is_dropped" => clear_below_is_dropped;
-    "snapshots.clear.at_the_marker" => clear_at_the_marker;
+    "snapshots.read.empty_session" => read_empty_session: rules(R1, R66);
+    "snapshots.read.without_one" => read_without_one: rules(R66);
+    "snapshots.read.and_events_after" => read_and_events_after: rules(R66);
+    "snapshots.read.at_the_head" => read_at_the_head: rules(R66);
+    "snapshots.read.through_hides_the_latest" => read_through_hides_the_latest: rules(R66, R67);
+    "snapshots.read.snapshot_through" => read_snapshot_through: rules(R66);
+    "snapshots.read.ten_thousand_events" => read_ten_thousand_events: rules(R67), slow;
+    "snapshots.read.bytes" => read_bytes: rules(R11, R67), slow;
+    "snapshots.put.latest_replaces_older" => put_latest_replaces_older: rules(R63);
+    "snapshots.put.equal_replaces" => put_equal_replaces: rules(R65);
+    "snapshots.put.late_is_ignored" => put_late_is_ignored: rules(R65, F48);
+    "snapshots.put.above_the_head" => put_above_the_head: rules(R37, R65);
+    "snapshots.put.same_index_twice" => put_same_index_twice: rules(R65);
+    "snapshots.put.concurrent" => put_concurrent: rules(R63, F48);
+    "snapshots.put.per_reducer_and_session" => put_per_reducer_and_session: rules(R63);
+    "snapshots.clear.gone" => clear_gone: rules(R66, R70);
+    "snapshots.clear.below_is_dropped" => clear_below_is_dropped: rules(R65);
+    "snapshots.clear.at_the_marker" => clear_at_the_marker: rules(R65, R66);
 ];
 
 fn reducer(name: &str) -> ReducerName {

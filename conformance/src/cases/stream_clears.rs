@@ -7,17 +7,18 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "streams.clear.before" => before;
-    "streams.clear.start_below" => start_below;
-    "streams.clear.start_at_the_marker" => start_at_the_marker;
-    "streams.clear.start_above_the_marker" => start_above_the_marker;
-    "streams.clear.caught_up" => caught_up: both;
-    "streams.clear.within_history" => within_history;
-    "streams.clear.twice_while_behind" => twice_while_behind;
+    all: rules(R81);
+    "streams.clear.before" => before: rules(F47);
+    "streams.clear.start_below" => start_below: rules(F47);
+    "streams.clear.start_at_the_marker" => start_at_the_marker: rules(F47);
+    "streams.clear.start_above_the_marker" => start_above_the_marker: rules(F47);
+    "streams.clear.caught_up" => caught_up: rules(F47), both;
+    "streams.clear.within_history" => within_history: rules(F47);
+    "streams.clear.twice_while_behind" => twice_while_behind: rules(F47);
     "streams.clear.waiting_beyond_the_head" => waiting_beyond_the_head;
-    "streams.clear.reclaimed" => reclaimed;
+    "streams.clear.reclaimed" => reclaimed: rules(R73);
     "streams.clear.another_handle" => another_handle: needs(Another);
-    "streams.clear.during_appends" => during_appends;
+    "streams.clear.during_appends" => during_appends: rules(R80, F47);
 ];
 
 /// The indexes up to and with `last`.

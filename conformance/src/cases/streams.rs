@@ -9,24 +9,25 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
+    all: rules(R80);
     "streams.history_then_live" => history_then_live: both;
     "streams.from_the_middle" => from_the_middle;
     "streams.beyond_the_head" => beyond_the_head;
-    "streams.empty_session" => empty_session;
-    "streams.events_as_stored" => events_as_stored;
+    "streams.empty_session" => empty_session: rules(R1);
+    "streams.events_as_stored" => events_as_stored: rules(R3);
     "streams.returned_events" => returned_events;
     "streams.another_session" => another_session;
-    "streams.similar_names" => similar_names;
+    "streams.similar_names" => similar_names: rules(R8, F23);
     "streams.another_handle" => another_handle: both, needs(Another);
-    "streams.two_on_one_session" => two_on_one_session;
+    "streams.two_on_one_session" => two_on_one_session: rules(R83);
     "streams.opened_late" => opened_late;
     "streams.polled_late" => polled_late;
     "streams.next_dropped" => next_dropped;
-    "streams.dropped" => dropped;
-    "streams.slow_reader" => slow_reader: slow;
+    "streams.dropped" => dropped: rules(R83);
+    "streams.slow_reader" => slow_reader: rules(R83), slow;
     "streams.large_payloads" => large_payloads: slow;
-    "streams.payload_sizes" => payload_sizes;
-    "streams.large_batch" => large_batch;
+    "streams.payload_sizes" => payload_sizes: rules(F22);
+    "streams.large_batch" => large_batch: rules(F22);
 ];
 
 fn stream(cx: &Cx, s: &a2_core::SessionId, start_after: u64) -> EventStream {

@@ -12,20 +12,20 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "time.created_at.the_clock" => created_at_the_clock;
-    "time.created_at.steps_back" => created_at_steps_back;
-    "time.created_at.real" => created_at_real: live;
-    "time.expiry.exactly_now" => expiry_exactly_now;
-    "time.expiry.hold_exactly_now" => expiry_hold_exactly_now;
-    "time.expiry.real" => expiry_real: live;
-    "time.clock.set_back_under_a_lease" => set_back_under_a_lease;
-    "time.clock.far_ahead" => far_ahead;
-    "time.durations.zero_ttl" => zero_ttl;
-    "time.durations.round_up" => round_up;
-    "time.durations.clamped" => clamped;
-    "time.durations.hold_of_nothing" => hold_of_nothing;
-    "time.durations.hold_clamped" => hold_clamped;
-    "time.durations.timer" => timer_durations: needs(Timers);
+    "time.created_at.the_clock" => created_at_the_clock: rules(R3, R13, R32);
+    "time.created_at.steps_back" => created_at_steps_back: rules(R35);
+    "time.created_at.real" => created_at_real: rules(R32), live;
+    "time.expiry.exactly_now" => expiry_exactly_now: rules(R24, R33);
+    "time.expiry.hold_exactly_now" => expiry_hold_exactly_now: rules(R24, R33);
+    "time.expiry.real" => expiry_real: rules(R32), live;
+    "time.clock.set_back_under_a_lease" => set_back_under_a_lease: rules(R32);
+    "time.clock.far_ahead" => far_ahead: rules(R32, R34);
+    "time.durations.zero_ttl" => zero_ttl: rules(R13, R14, F12);
+    "time.durations.round_up" => round_up: rules(R13, F12);
+    "time.durations.clamped" => clamped: rules(R13, F12);
+    "time.durations.hold_of_nothing" => hold_of_nothing: rules(R56, F12);
+    "time.durations.hold_clamped" => hold_clamped: rules(R13, F12);
+    "time.durations.timer" => timer_durations: rules(R13, F12), needs(Timers);
 ];
 
 const YEAR: i64 = 31_536_000_000;

@@ -9,26 +9,28 @@ use crate::dispatch::*;
 use crate::kit::*;
 
 cases![
+    all: rules(R61);
     "wake_log.answer.all_of_it" => answer_all_of_it;
-    "wake_log.answer.cleared" => answer_cleared;
-    "wake_log.missing.at_the_logs_head" => missing_at_the_logs_head;
-    "wake_log.missing.empty_session" => missing_empty_session;
-    "wake_log.missing.empty_session_backfill" => missing_empty_session_backfill;
-    "wake_log.missing.empty_session_is_no_session" => empty_session_is_no_session: own;
-    "wake_log.missing.backfill" => missing_backfill;
-    "wake_log.missing.backfill_typed" => missing_backfill_typed;
-    "wake_log.missing.just_cleared" => missing_just_cleared;
-    "wake_log.idle.next_it_takes" => idle_next_it_takes;
-    "wake_log.idle.nothing_it_takes" => idle_nothing_it_takes;
-    "wake_log.idle.types_recorded" => idle_types_recorded;
-    "wake_log.idle.below_the_clear" => idle_below_the_clear;
-    "wake_log.idle.back_to_fewer_types" => idle_back_to_fewer_types;
-    "wake_log.head.kept" => head_kept;
-    "wake_log.head.types_recorded" => head_types_recorded;
-    "wake_log.head.dead_letter_stays" => head_dead_letter_stays;
+    "wake_log.answer.cleared" => answer_cleared: rules(R70);
+    "wake_log.missing.at_the_logs_head" => missing_at_the_logs_head: rules(R28, F19);
+    "wake_log.missing.empty_session" => missing_empty_session: rules(R28, F19);
+    "wake_log.missing.empty_session_backfill" => missing_empty_session_backfill: rules(R28);
+    "wake_log.missing.empty_session_is_no_session" => empty_session_is_no_session:
+        rules(R1, R77), own;
+    "wake_log.missing.backfill" => missing_backfill: rules(R28);
+    "wake_log.missing.backfill_typed" => missing_backfill_typed: rules(R28);
+    "wake_log.missing.just_cleared" => missing_just_cleared: rules(R28);
+    "wake_log.idle.next_it_takes" => idle_next_it_takes: rules(R29);
+    "wake_log.idle.nothing_it_takes" => idle_nothing_it_takes: rules(R20, R29);
+    "wake_log.idle.types_recorded" => idle_types_recorded: rules(R27, R29);
+    "wake_log.idle.below_the_clear" => idle_below_the_clear: rules(R20);
+    "wake_log.idle.back_to_fewer_types" => idle_back_to_fewer_types: rules(R29);
+    "wake_log.head.kept" => head_kept: rules(R30);
+    "wake_log.head.types_recorded" => head_types_recorded: rules(R27, R30);
+    "wake_log.head.dead_letter_stays" => head_dead_letter_stays: rules(R23, R30);
     "wake_log.again.nothing_changes" => again_nothing_changes;
-    "wake_log.again.position_stays" => again_position_stays;
-    "wake_log.other.cursors_untouched" => other_cursors_untouched;
+    "wake_log.again.position_stays" => again_position_stays: rules(R29, F20);
+    "wake_log.other.cursors_untouched" => other_cursors_untouched: rules(R27);
 ];
 
 async fn answer_all_of_it(cx: Cx) {
