@@ -331,7 +331,7 @@ impl Store for SqliteStore {
         let watch = Arc::clone(&self.0.watch);
         let wake = move |hub: &Hub, session: &SessionId, (_, change): &(_, Option<i64>)| {
             if let Some(change) = change {
-                watch.own_change(*change, || hub.wake(session));
+                watch.own_change(*change, || hub.hint(session));
             }
         };
         let (redriven, _) = self.write(session, "redrive", 0, run, wake).await?;
@@ -374,7 +374,7 @@ impl Store for SqliteStore {
         let run = move |t: &mut SessionTables<'_>, now| engine::clear(t, now, &clear);
         let wake = |hub: &Hub, session: &SessionId, done: &Cleared| {
             if done.cleared {
-                hub.wake(session);
+                hub.cleared(session, done.clear_index);
             }
         };
         self.write(session, "clear", 0, run, wake).await
