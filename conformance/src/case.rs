@@ -16,9 +16,17 @@ pub enum Capability {
     Presence,
     /// A second handle can be opened on the same data.
     Another,
+    /// The store can be closed.
+    Close,
+    /// The suite can take an event out of what is stored, as a broken disk would.
+    Damage,
 }
 
 impl Capability {
+    /// All of them.
+    pub const ALL: &[Self] =
+        &[Self::Timers, Self::Presence, Self::Another, Self::Close, Self::Damage];
+
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -26,6 +34,8 @@ impl Capability {
             Self::Timers => "timers",
             Self::Presence => "presence",
             Self::Another => "a second handle",
+            Self::Close => "closing",
+            Self::Damage => "a way to damage it",
         }
     }
 }
@@ -188,7 +198,8 @@ impl Scenario {
 /// ];
 /// ```
 ///
-/// Options: `rules(R12, F4)`, what the case checks; `needs(Timers, Presence, Another)`; `both` (a second run with the real clock), `live`
+/// Options: `rules(R12, F4)`, what the case checks; `needs(…)`, the
+/// capabilities; `both` (a second run with the real clock), `live`
 /// (only that); `own` (nothing else may be in the store); `slow`. A first line `all: needs(Timers);`
 /// gives options to every case of the table; its rules are added to the case's own.
 macro_rules! cases {

@@ -5,10 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{EventId, ManualClock, Namespace, Presence, SessionId, Store, Timers, Timestamp};
+use a2_core::{
+    EventId, Index, ManualClock, Namespace, Presence, SessionId, Store, Timers, Timestamp,
+};
 
+use crate::factory::{Closer, Loser, Opener};
 use crate::trace::{Trace, Traced};
-use crate::{BoxError, Capability, Subject};
+use crate::{BoxError, Subject};
 
 /// When the manual clock starts: 2023-11-14T22:13:20Z.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -30,19 +33,23 @@ struct Handle {
     store: Traced<Arc<dyn Store>>,
     timers: Option<Traced<Arc<dyn Timers>>>,
     presence: Option<Traced<Arc<dyn Presence>>>,
-    another: Option<crate::factory::Opener>,
+    another: Option<Opener>,
+    close: Option<Closer>,
+    lose_event: Option<Loser>,
     // Dropped last, after the stores above.
     _guards: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl Handle {
     fn new(subject: Subject, trace: &Arc<Trace>) -> Arc<Self> {
-        let Subject { store, timers, presence, another, guards } = subject;
+        let Subject { store, timers, presence, another, close, lose_event, guards } = subject;
         Arc::new(Self {
             store: Traced::new(store, trace),
             timers: timers.map(|timers| Traced::new(timers, trace)),
             presence: presence.map(|presence| Traced::new(presence, trace)),
             another,
+            close,
+            lose_event,
             _guards: guards,
         })
     }
@@ -57,14 +64,6 @@ impl Cx {
     ) -> Self {
         let handle = Handle::new(subject, &trace);
         Self { shared: Arc::new(Shared { clock, stretch, trace }), handle }
-    }
-
-    pub(crate) fn lacks(&self, needs: &[Capability]) -> Option<Capability> {
-        needs.iter().copied().find(|capability| match capability {
-            Capability::Timers => self.handle.timers.is_none(),
-            Capability::Presence => self.handle.presence.is_none(),
-            Capability::Another => self.handle.another.is_none(),
-        })
     }
 
     /// The store.
@@ -111,6 +110,32 @@ impl Cx {
                 Self { shared: Arc::clone(&self.shared), handle }
             }
             Err(error) => panic!("a second handle could not be opened: {}", chain(&error)),
+        }
+    }
+
+    /// Closes the store; the case must say that it needs that.
+    ///
+    /// # Panics
+    /// When it cannot be closed.
+    pub async fn close(&self) {
+        let Some(close) = &self.handle.close else {
+            panic!("the case closes the store without `needs(Close)`");
+        };
+        if let Err(error) = close().await {
+            panic!("the store could not be closed: {}", chain(&error));
+        }
+    }
+
+    /// Takes an event out of what is stored; the case must say that it needs that.
+    ///
+    /// # Panics
+    /// When there is no way.
+    pub async fn lose_event(&self, session: &SessionId, index: Index) {
+        let Some(lose) = &self.handle.lose_event else {
+            panic!("the case damages the store without `needs(Damage)`");
+        };
+        if let Err(error) = lose(session.clone(), index).await {
+            panic!("the event could not be taken out: {}", chain(&error));
         }
     }
 

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use a2_core::{Clock, ManualClock, Presence, Store, Timers};
+use a2_core::{Clock, Index, ManualClock, Presence, SessionId, Store, Timers};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::Isolation;
+use crate::{Capability, Isolation};
 
 /// Whatever a factory fails with.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -62,12 +62,19 @@ impl Setup {
 pub(crate) type Opener =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Subject, BoxError>> + Send + Sync>;
 
+pub(crate) type Closer = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+pub(crate) type Loser =
+    Arc<dyn Fn(SessionId, Index) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
 /// A store under test.
 pub struct Subject {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timers: Option<Arc<dyn Timers>>,
     pub(crate) presence: Option<Arc<dyn Presence>>,
     pub(crate) another: Option<Opener>,
+    pub(crate) close: Option<Closer>,
+    pub(crate) lose_event: Option<Loser>,
     // Dropped last: it removes what the store uses.
     pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -76,8 +83,15 @@ impl Subject {
     /// A store without timers and presence.
     #[must_use]
     pub fn new(store: impl Store + 'static) -> Self {
-        let store = Arc::new(store);
-        Self { store, timers: None, presence: None, another: None, guards: Vec::new() }
+        Self {
+            store: Arc::new(store),
+            timers: None,
+            presence: None,
+            another: None,
+            close: None,
+            lose_event: None,
+            guards: Vec::new(),
+        }
     }
 
     /// A store with timers and presence.
@@ -112,6 +126,41 @@ impl Subject {
         self
     }
 
+    /// How to close the store: open streams end, later calls answer `CLOSED`.
+    #[must_use]
+    pub fn closing<F, Fut>(mut self, close: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.close = Some(Arc::new(move || close().boxed()));
+        self
+    }
+
+    /// How to take the event at an index out of what is stored, behind the store's back, as a broken
+    /// disk would.
+    #[must_use]
+    pub fn losing_events<F, Fut>(mut self, lose: F) -> Self
+    where
+        F: Fn(SessionId, Index) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.lose_event = Some(Arc::new(move |session, index| lose(session, index).boxed()));
+        self
+    }
+
+    /// Whether the store has what some cases need.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Timers => self.timers.is_some(),
+            Capability::Presence => self.presence.is_some(),
+            Capability::Another => self.another.is_some(),
+            Capability::Close => self.close.is_some(),
+            Capability::Damage => self.lose_event.is_some(),
+        }
+    }
+
     /// What cleans up when it is dropped, after the store.
     #[must_use]
     pub fn guard(mut self, guard: impl Any + Send + Sync) -> Self {
@@ -122,10 +171,7 @@ impl Subject {
 
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subject")
-            .field("timers", &self.timers.is_some())
-            .field("presence", &self.presence.is_some())
-            .field("another", &self.another.is_some())
-            .finish_non_exhaustive()
+        let has = Capability::ALL.iter().filter(|capability| self.has(**capability));
+        f.debug_struct("Subject").field("has", &has.collect::<Vec<_>>()).finish_non_exhaustive()
     }
 }

@@ -129,10 +129,10 @@ async fn outcome(factory: &dyn Factory, scenario: &Scenario) -> Outcome {
             Ok(subject) => subject,
             Err(error) => return failed(format!("no store: {}", chain(&error))),
         };
-        let cx = Cx::new(subject, clock, stretch, Arc::clone(&trace));
-        if let Some(capability) = cx.lacks(case.needed()) {
-            return Outcome::Lacks { capability };
+        if let Some(lacks) = case.needed().iter().find(|needed| !subject.has(**needed)) {
+            return Outcome::Lacks { capability: *lacks };
         }
+        let cx = Cx::new(subject, clock, stretch, Arc::clone(&trace));
         scenario.start(cx).await;
         Outcome::Passed
     };

@@ -31,9 +31,16 @@ impl Factory for Memory {
 /// A handle on the same data, with this clock.
 fn handle(store: &MemoryStore, clock: &Arc<dyn Clock>) -> Subject {
     let store = store.with_clock(Arc::clone(clock));
-    let (again, clock) = (store.clone(), Arc::clone(clock));
-    Subject::full(store).another(move || {
+    let (again, clock, closed) = (store.clone(), Arc::clone(clock), store.clone());
+    let subject = Subject::full(store).another(move || {
         let subject = handle(&again, &clock);
         async { Ok(subject) }
+    });
+    subject.closing(move || {
+        let store = closed.clone();
+        async move {
+            store.close().await;
+            Ok(())
+        }
     })
 }

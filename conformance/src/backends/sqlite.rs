@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use a2_core::Clock;
-use a2_store_sqlite::{SqliteStore, Synchronous};
+use a2_core::{Clock, Index, SessionId};
+use a2_store_sqlite::{SqliteStore, Synchronous, rusqlite};
 use futures_util::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -74,6 +75,29 @@ fn handle(
 ) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
         let store = open(&path, clock.clone(), synchronous).await?;
-        Ok(Subject::full(store).another(move || handle(path.clone(), clock.clone(), synchronous)))
+        let (closed, damaged) = (store.clone(), path.clone());
+        let subject = Subject::full(store)
+            .another(move || handle(path.clone(), clock.clone(), synchronous))
+            .closing(move || {
+                let store = closed.clone();
+                async move { Ok(store.close().await?) }
+            })
+            .losing_events(move |session, index| {
+                let lost = lose_event(&damaged, &session, index);
+                async move { lost }
+            });
+        Ok(subject)
     })
+}
+
+/// Deletes an event's row behind the store's back.
+fn lose_event(path: &Path, session: &SessionId, index: Index) -> Result<(), BoxError> {
+    let conn = rusqlite::Connection::open(path)?;
+    conn.busy_timeout(Duration::from_secs(10))?;
+    let rows = conn.execute(
+        "delete from a2_events where idx = ?2
+           and sid = (select sid from a2_sessions where name = ?1)",
+        rusqlite::params![session.as_str(), i64::try_from(index.get())?],
+    )?;
+    if rows == 1 { Ok(()) } else { Err(format!("{rows} rows were deleted").into()) }
 }

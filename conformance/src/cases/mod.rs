@@ -37,6 +37,8 @@ areas! {
     time
     retries
     errors
+    closing
+    corrupt
     claims
     exclusions
     lapses
