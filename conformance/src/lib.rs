@@ -58,6 +58,8 @@ mod report;
 mod rule;
 mod runner;
 pub mod saboteurs;
+#[cfg(feature = "servers")]
+pub mod servers;
 mod trace;
 
 pub use async_trait::async_trait;

@@ -1,0 +1,126 @@
+//! Each kind in a container, where an engine answers and the image is there or can be pulled. Where
+//! not, the test says what was not had.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use a2_conformance::servers::{
+    self, AppendOnly, PostgresOptions, RedisOptions, Reply, ServerError, Servers,
+};
+use libtest_mimic::{Completion, Trial};
+
+use crate::util::{Result, ask, connect, ignorable};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        ignorable("docker::postgres", postgres),
+        ignorable("docker::redis", redis),
+        ignorable("docker::redis_cluster", redis_cluster),
+        ignorable("docker::pgbouncer", pgbouncer),
+    ]
+}
+
+/// The server, or that there is none; one that does not work is an error.
+fn had<T>(server: Result<T, ServerError>) -> Result<Result<T, Completion>> {
+    match server {
+        Ok(server) => Ok(Ok(server)),
+        Err(error) if error.is_missing() => {
+            Ok(Err(Completion::ignored_with(format!("not had: {error}"))))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The containers that bear a port of this machine, as the engine's own program lists them.
+fn published(port: u16) -> Result<BTreeSet<String>> {
+    let arguments = ["ps", "--all", "--format", "{{.ID}}\t{{.Ports}}"];
+    let output = Command::new("docker").args(arguments).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let bears = |line: &&str| line.contains(&format!(":{port}->"));
+    Ok(text.lines().filter(bears).map(str::to_owned).collect())
+}
+
+fn port(url: &str) -> Result<u16> {
+    let place = url.rsplit_once("127.0.0.1:").ok_or_else(|| url.to_owned())?.1;
+    Ok(place.split('/').next().unwrap_or_default().parse()?)
+}
+
+/// Reached from this machine alone.
+fn check_private(port: u16) -> Result {
+    let lines = published(port)?;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for line in &lines {
+        assert!(line.contains(&format!("127.0.0.1:{port}->")), "{line}");
+        assert!(!line.contains("0.0.0.0:") && !line.contains(":::"), "{line}");
+    }
+    Ok(())
+}
+
+async fn postgres() -> Result<Completion> {
+    let options = PostgresOptions::new().setting("max_connections", 17);
+    for (options, connections) in [(PostgresOptions::new(), "100"), (options, "17")] {
+        let server = match had(options.start(Servers::Docker).await)? {
+            Ok(server) => server,
+            Err(missing) => return Ok(missing),
+        };
+        assert!(server.describe().contains(", Docker image "), "{}", server.describe());
+        assert!(server.process().is_none());
+        let client = connect(server.url()).await?;
+        assert_eq!(ask(&client, "SELECT 1").await?, "1");
+        assert_eq!(ask(&client, "SHOW max_connections").await?, connections);
+        let port = port(server.url())?;
+        check_private(port)?;
+        drop(server);
+        assert_eq!(published(port)?, BTreeSet::new());
+    }
+    Ok(Completion::Completed)
+}
+
+async fn redis() -> Result<Completion> {
+    let options = RedisOptions::new().append_only(AppendOnly::Always);
+    let server = match had(options.start(Servers::Docker).await)? {
+        Ok(server) => server,
+        Err(missing) => return Ok(missing),
+    };
+    assert!(server.describe().contains(", Docker image "), "{}", server.describe());
+    server.command(&["SET", "k", "v"]).await?;
+    assert_eq!(server.command(&["GET", "k"]).await?, Reply::Text("v".to_owned()));
+    let fsync = ["appendfsync", "always"].map(|text| Reply::Text(text.to_owned()));
+    let found = server.command(&["CONFIG", "GET", "appendfsync"]).await?;
+    assert_eq!(found, Reply::Array(fsync.to_vec()));
+    let port = port(server.url())?;
+    check_private(port)?;
+    drop(server);
+    assert_eq!(published(port)?, BTreeSet::new());
+    Ok(Completion::Completed)
+}
+
+async fn redis_cluster() -> Result<Completion> {
+    let cluster = match had(servers::redis_cluster(Servers::Docker).await)? {
+        Ok(cluster) => cluster,
+        Err(missing) => return Ok(missing),
+    };
+    assert_eq!(cluster.nodes(), 3);
+    // CRC16 of "123456789" is 0x31C3: slot 12739, on the third node.
+    let set = ["SET", "123456789", "v"];
+    assert_eq!(cluster.command(2, &set).await?, Reply::Status("OK".to_owned()));
+    let last = port(cluster.url())?;
+    let moved = Reply::Error(format!("MOVED 12739 127.0.0.1:{last}"));
+    assert_eq!(cluster.command(0, &set).await?, moved);
+    check_private(last)?;
+    drop(cluster);
+    assert_eq!(published(last)?, BTreeSet::new());
+    Ok(Completion::Completed)
+}
+
+/// The container is the Postgres; PgBouncer is of this machine.
+async fn pgbouncer() -> Result<Completion> {
+    let postgres = match had(servers::postgres(Servers::Docker).await)? {
+        Ok(postgres) => postgres,
+        Err(missing) => return Ok(missing),
+    };
+    let bouncer = servers::pgbouncer(&postgres).await?;
+    let client = connect(bouncer.url()).await?;
+    assert_eq!(ask(&client, "SELECT 1").await?, "1");
+    Ok(Completion::Completed)
+}

@@ -1,0 +1,64 @@
+//! A harness that ends badly leaves no process and no folder.
+
+use std::process::Command;
+
+use a2_conformance::servers::{self, Servers};
+use libtest_mimic::Trial;
+
+use crate::child::holding;
+use crate::util::{Result, Traces, all_gone, test, until};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = vec![test("endings::panic", panic)];
+    for signal in ["TERM", "INT", "KILL", "HUP"] {
+        let name = format!("endings::sig{}", signal.to_lowercase());
+        trials.push(test(&name, move || signalled("wait", signal)));
+    }
+    trials.push(test("endings::sigkill_with_paused_servers", || signalled("paused", "KILL")));
+    for how in ["return", "exit", "abort"] {
+        trials.push(test(&format!("endings::{how}"), move || by_itself(how)));
+    }
+    trials
+}
+
+/// As when a case fails: the task unwinds, the process goes on.
+async fn panic() -> Result {
+    let (told, traces) = tokio::sync::oneshot::channel();
+    let case = tokio::spawn(async {
+        let server = servers::postgres(Servers::Local).await.unwrap();
+        let _ = told.send(Traces::of(server.process().unwrap()).unwrap());
+        assert_eq!(server.url(), "", "a failing case: this panic is part of the test");
+    });
+    let traces = traces.await?;
+    assert!(case.await.unwrap_err().is_panic());
+    all_gone(&[traces])
+}
+
+async fn signalled(how: &'static str, signal: &'static str) -> Result {
+    let (mut child, traces) = tokio::task::spawn_blocking(move || holding(how)).await??;
+    assert!(traces.iter().all(|traces| !traces.are_gone()));
+    let script = r#"kill -s "$1" "$2""#;
+    let pid = child.id().to_string();
+    assert!(Command::new("sh").args(["-c", script, "sh", signal, &pid]).status()?.success());
+    assert!(!child.wait()?.success());
+    cleaned_up(&traces).await
+}
+
+async fn by_itself(how: &'static str) -> Result {
+    let (mut child, traces) = tokio::task::spawn_blocking(move || holding(how)).await??;
+    let status = child.wait()?;
+    let expected = match how {
+        "return" => Some(0),
+        "exit" => Some(7),
+        _ => None,
+    };
+    assert_eq!(status.code(), expected);
+    cleaned_up(&traces).await
+}
+
+async fn cleaned_up(traces: &[Traces]) -> Result {
+    let gone = until("all is cleaned up", || async { traces.iter().all(Traces::are_gone) }).await;
+    // Names what is left.
+    all_gone(traces)?;
+    gone
+}
