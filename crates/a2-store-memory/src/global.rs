@@ -5,7 +5,6 @@
 //! lock, which is always taken before a shard's or a list's.
 
 use std::collections::BTreeMap;
-use std::hash::BuildHasher;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +13,9 @@ use a2_core::{Error, Result, SessionId};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::bits::Bits;
 use crate::due::Due;
+use crate::lifetime::hash_of;
 use crate::session::Session;
 
 const SHARDS: usize = 64;
@@ -23,6 +24,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) id: SessionId,
+    /// Where it stands in its shard, for as long as it does.
+    pub(crate) place: usize,
     state: Mutex<Session>,
 }
 
@@ -39,9 +42,11 @@ struct Shard(Mutex<ShardState>);
 
 #[derive(Debug, Default)]
 struct ShardState {
-    slots: HashTable<Arc<Slot>>,
-    /// Those with a live head or a timer.
-    pending: BTreeMap<SessionId, Arc<Slot>>,
+    by_name: HashTable<Arc<Slot>>,
+    by_place: Vec<Option<Arc<Slot>>>,
+    unused: Vec<usize>,
+    /// The places of those with a live head or a timer.
+    pending: Bits,
 }
 
 /// Every session of a store.
@@ -81,7 +86,7 @@ impl Global {
         operation: impl FnOnce(&mut Session) -> Result<T>,
     ) -> Result<T> {
         self.check_open()?;
-        let hash = self.hasher.hash_one(id);
+        let hash = self.hash(id);
         loop {
             let Some(slot) = self.find(hash, id) else {
                 return operation(&mut Session::new(id.clone()));
@@ -102,7 +107,7 @@ impl Global {
         operation: impl FnOnce(&mut Session) -> Result<T>,
     ) -> Result<T> {
         self.check_open()?;
-        let hash = self.hasher.hash_one(id);
+        let hash = self.hash(id);
         loop {
             let slot = self.find_or_make(hash, id);
             let mut session = slot.lock();
@@ -120,18 +125,37 @@ impl Global {
     }
 
     fn find(&self, hash: u64, id: &SessionId) -> Option<Arc<Slot>> {
-        self.shard(hash).slots.find(hash, |slot| slot.id == *id).cloned()
+        self.shard(hash).by_name.find(hash, |slot| slot.id == *id).cloned()
     }
 
     fn find_or_make(&self, hash: u64, id: &SessionId) -> Arc<Slot> {
         let mut shard = self.shard(hash);
-        if let Some(slot) = shard.slots.find(hash, |slot| slot.id == *id) {
+        if let Some(slot) = shard.by_name.find(hash, |slot| slot.id == *id) {
             return Arc::clone(slot);
         }
+        let place = shard.unused.pop().unwrap_or_else(|| {
+            shard.by_place.push(None);
+            shard.by_place.len() - 1
+        });
         let state = Mutex::new(Session::new(id.clone()));
-        let slot = Arc::new(Slot { id: id.clone(), state });
-        shard.slots.insert_unique(hash, Arc::clone(&slot), |slot| self.hasher.hash_one(&slot.id));
+        let slot = Arc::new(Slot { id: id.clone(), place, state });
+        shard.by_place[place] = Some(Arc::clone(&slot));
+        shard.by_name.insert_unique(hash, Arc::clone(&slot), |slot| self.hash(&slot.id));
         slot
+    }
+
+    fn forget(&self, hash: u64, slot: &Arc<Slot>) {
+        let mut shard = self.shard(hash);
+        let found = shard.by_name.find_entry(hash, |other| Arc::ptr_eq(other, slot));
+        if let Ok(entry) = found {
+            entry.remove();
+            shard.by_place[slot.place] = None;
+            shard.unused.push(slot.place);
+        }
+    }
+
+    fn hash(&self, id: &SessionId) -> u64 {
+        hash_of(&self.hasher, id.as_str())
     }
 
     /// Brings the lists up to date with the session.
@@ -156,16 +180,13 @@ impl Global {
             session.listed.pending = has_work;
             let mut shard = self.shard(hash);
             if has_work {
-                shard.pending.insert(slot.id.clone(), Arc::clone(slot));
+                shard.pending.insert(slot.place);
             } else {
-                shard.pending.remove(&slot.id);
+                shard.pending.remove(slot.place);
             }
         }
-        if session.listed.gone
-            && let Ok(entry) =
-                self.shard(hash).slots.find_entry(hash, |other| Arc::ptr_eq(other, slot))
-        {
-            entry.remove();
+        if session.listed.gone {
+            self.forget(hash, slot);
         }
     }
 
@@ -176,23 +197,21 @@ impl Global {
         sessions.range::<SessionId, _>(from).take(limit).map(|(_, slot)| Arc::clone(slot)).collect()
     }
 
-    /// The sessions with work that stand in `shard`, after `after`, by name; none past the last
-    /// shard.
+    /// The sessions with work that stand in `shard`, from place `from` on; none past the last shard.
     pub(crate) fn pending(
         &self,
         shard: usize,
-        after: Option<&SessionId>,
+        from: usize,
         limit: usize,
     ) -> Option<Vec<Arc<Slot>>> {
         let shard = lock(&self.shards.get(shard)?.0);
-        let from = (after.map_or(Unbounded, Excluded), Unbounded);
-        let rest = shard.pending.range::<SessionId, _>(from);
-        Some(rest.take(limit).map(|(_, slot)| Arc::clone(slot)).collect())
+        let slots = shard.pending.iter_from(from).filter_map(|place| shard.by_place[place].clone());
+        Some(slots.take(limit).collect())
     }
 
     /// Whether the session has a timer due at exactly `due_at`; forgets the entry when not.
     pub(crate) fn confirm_due(&self, id: &SessionId, due_at: a2_core::Timestamp) -> bool {
-        let Some(slot) = self.find(self.hasher.hash_one(id), id) else {
+        let Some(slot) = self.find(self.hash(id), id) else {
             self.due.remove(due_at, id);
             return false;
         };

@@ -1,19 +1,27 @@
 //! The heads of a lifetime: their rows, their lanes, and where they wait to be claimed.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use a2_core::engine::{HeadRow, HeadStatus, LaneRow, ListFrom};
 use a2_core::{Consumer, CursorKey, HeadRef, Index, Lane};
 
-use crate::lifetime::{LaneState, Lifetime};
+use foldhash::fast::RandomState;
+
+use crate::lifetime::{LaneState, Lifetime, hash_of};
 use crate::listing;
 use crate::queue::{ConsumerState, LogHead};
-use crate::row::{Row, Stage};
+use crate::row::{NONE, Row, Stage};
 
 impl Lifetime {
     pub(crate) fn consumer_number(&self, name: &Consumer) -> Option<usize> {
-        let hash = self.hasher.hash_one(name);
-        self.consumer_numbers.find(hash, |&n| self.consumers[n].name == *name).copied()
+        let last = self.last_consumer.get();
+        if self.consumers.get(last).is_some_and(|consumer| consumer.name == *name) {
+            return Some(last);
+        }
+        let is = |&n: &usize| self.consumers[n].name == *name;
+        let number = *self.consumer_numbers.find(self.hash(name.as_str()), is)?;
+        self.last_consumer.set(number);
+        Some(number)
     }
 
     pub(crate) fn consumer(&self, name: &Consumer) -> Option<&ConsumerState> {
@@ -28,15 +36,20 @@ impl Lifetime {
         self.consumers.push(ConsumerState::new(name.clone()));
         self.consumers_by_name.insert(name.clone(), number);
         let (consumers, hasher) = (&self.consumers, &self.hasher);
-        let rehash = |&n: &usize| hasher.hash_one(&consumers[n].name);
-        self.consumer_numbers.insert_unique(hasher.hash_one(name), number, rehash);
+        let rehash = |&n: &usize| hash_of(hasher, consumers[n].name.as_str());
+        self.consumer_numbers.insert_unique(hash_of(hasher, name.as_str()), number, rehash);
         number
     }
 
     fn lane_number(&self, consumer: usize, name: &Lane) -> Option<usize> {
-        let hash = self.hasher.hash_one((consumer, name));
         let is = |&n: &usize| self.lanes[n].consumer == consumer && self.lanes[n].name == *name;
-        self.lane_numbers.find(hash, is).copied()
+        let last = self.last_lane.get();
+        if last < self.lanes.len() && is(&last) {
+            return Some(last);
+        }
+        let number = *self.lane_numbers.find(lane_hash(&self.hasher, consumer, name), is)?;
+        self.last_lane.set(number);
+        Some(number)
     }
 
     pub(crate) fn lane(&self, consumer: &Consumer, name: &Lane) -> Option<&LaneState> {
@@ -44,28 +57,45 @@ impl Lifetime {
         Some(&self.lanes[number])
     }
 
-    /// The row of an event's or a lane's head.
+    /// The number of a head's row; none for a log's, whose only head stands with its consumer.
     fn row_number(&self, at: &HeadRef) -> Option<usize> {
-        let first = self.logged(at.index)?.first_row;
-        let rows = self.rows.get(first..)?.iter().take_while(|row| row.index == at.index);
+        match &at.cursor {
+            CursorKey::Event => self.find_row(&at.consumer, None, at.index),
+            CursorKey::Lane(lane) => self.find_row(&at.consumer, Some(lane), at.index),
+            CursorKey::Log(_) => None,
+        }
+    }
+
+    fn find_row(&self, consumer: &Consumer, lane: Option<&Lane>, index: Index) -> Option<usize> {
         let is = |row: &Row| {
-            let lane = row.lane.map(|lane| &self.lanes[lane].name);
-            let same = match &at.cursor {
-                CursorKey::Event => lane.is_none(),
-                CursorKey::Lane(name) => lane == Some(name),
-                CursorKey::Log(_) => false,
+            let same_lane = match lane {
+                None => row.lane == NONE,
+                Some(name) => self.lanes.get(row.lane).is_some_and(|lane| lane.name == *name),
             };
-            same && self.consumers[row.consumer].name == at.consumer
+            same_lane && self.consumers[row.consumer].name == *consumer
         };
-        rows.enumerate().find(|(_, row)| is(row)).map(|(i, _)| first + i)
+        let last = self.last_row.get();
+        if self.rows.get(last).is_some_and(|row| row.index == index && is(row)) {
+            return Some(last);
+        }
+        let mut number = self.logged(index)?.first_row;
+        loop {
+            let row = self.rows.get(number).filter(|row| row.index == index)?;
+            if is(row) {
+                self.last_row.set(number);
+                return Some(number);
+            }
+            number += 1;
+        }
     }
 
     pub(crate) fn head_row(&self, at: &HeadRef) -> Option<HeadRow> {
         if let CursorKey::Log(name) = &at.cursor {
             let head = self.consumer(&at.consumer)?.logs.get(name)?;
-            return (head.index == at.index).then(|| head.stage.to_row());
+            return (head.index == at.index).then(|| head.stage.to_row(&self.states));
         }
-        self.row_number(at).map(|number| self.rows[number].stage.to_row())
+        let row = self.rows.get(self.row_number(at)?)?;
+        Some(row.stage.to_row(&self.states))
     }
 
     pub(crate) fn add_head(&mut self, at: &HeadRef, status: HeadStatus) {
@@ -78,7 +108,7 @@ impl Lifetime {
             }
             CursorKey::Event => {
                 self.consumers[consumer].events.insert(at.index);
-                self.rows.push(Row { index: at.index, consumer, lane: None, next: None, stage });
+                self.rows.push(Row { index: at.index, consumer, lane: NONE, next: NONE, stage });
             }
             CursorKey::Lane(name) => self.add_to_lane(at.index, consumer, name, stage),
         }
@@ -93,57 +123,57 @@ impl Lifetime {
         let lane = match self.lane_number(consumer, name) {
             Some(number) => {
                 let lane = &mut self.lanes[number];
-                if lane.head.is_some() {
-                    self.rows[lane.tail].next = Some(row);
-                } else {
-                    lane.head = Some(row);
+                if lane.head == NONE {
+                    lane.head = row;
+                } else if let Some(tail) = self.rows.get_mut(lane.tail) {
+                    tail.next = row;
                 }
                 lane.tail = row;
                 number
             }
             None => self.add_lane(consumer, name, row),
         };
-        self.rows.push(Row { index, consumer, lane: Some(lane), next: None, stage });
+        self.rows.push(Row { index, consumer, lane, next: NONE, stage });
     }
 
     fn add_lane(&mut self, consumer: usize, name: &Lane, row: usize) -> usize {
         let number = self.lanes.len();
         self.consumers[consumer].lanes.insert(name.clone(), number);
+        self.last_lane.set(number);
         self.lanes.push(LaneState {
             consumer,
             name: name.clone(),
-            head: Some(row),
+            head: row,
             tail: row,
             position: None,
         });
         let (lanes, hasher) = (&self.lanes, &self.hasher);
-        let rehash = |&n: &usize| hasher.hash_one((lanes[n].consumer, &lanes[n].name));
-        self.lane_numbers.insert_unique(hasher.hash_one((consumer, name)), number, rehash);
+        let rehash = |&n: &usize| lane_hash(hasher, lanes[n].consumer, &lanes[n].name);
+        self.lane_numbers.insert_unique(lane_hash(hasher, consumer, name), number, rehash);
         number
     }
 
     pub(crate) fn update_head(&mut self, at: &HeadRef, before: &HeadRow, after: &HeadRow) {
-        let consumer = self.consumer_or_new(&at.consumer);
-        if let CursorKey::Log(name) = &at.cursor {
+        let consumer = if let CursorKey::Log(name) = &at.cursor {
+            let Some(consumer) = self.consumer_number(&at.consumer) else { return };
             if let Some(head) = self.consumers[consumer].logs.get_mut(name) {
-                head.stage = Stage::of(after);
+                head.stage.set(after, &mut self.states);
             }
-        } else if let Some(number) = self.row_number(at) {
-            let row = &mut self.rows[number];
-            row.stage = Stage::of(after);
+            consumer
+        } else {
+            let number = self.row_number(at);
+            let Some(row) = number.and_then(|number| self.rows.get_mut(number)) else { return };
+            row.stage.set(after, &mut self.states);
             if after.status == HeadStatus::Done {
-                match row.lane {
-                    Some(lane) => {
-                        let lane = &mut self.lanes[lane];
-                        lane.head = row.next;
-                        lane.position = Some(at.index);
-                    }
-                    None => {
-                        self.consumers[consumer].events.remove(&at.index);
-                    }
+                if let Some(lane) = self.lanes.get_mut(row.lane) {
+                    lane.head = row.next;
+                    lane.position = Some(at.index);
+                } else {
+                    self.consumers[row.consumer].events.remove(&at.index);
                 }
             }
-        }
+            row.consumer
+        };
         if before.status != after.status {
             if before.status == HeadStatus::Dead {
                 self.dead.remove(at);
@@ -159,7 +189,9 @@ impl Lifetime {
     pub(crate) fn remove_head(&mut self, at: &HeadRef, before: &HeadRow) {
         let CursorKey::Log(name) = &at.cursor else { return };
         let Some(consumer) = self.consumer_number(&at.consumer) else { return };
-        self.consumers[consumer].logs.remove(name);
+        if let Some(head) = self.consumers[consumer].logs.remove(name) {
+            head.stage.release(&mut self.states);
+        }
         if before.status == HeadStatus::Dead {
             self.dead.remove(at);
         }
@@ -197,9 +229,8 @@ impl Lifetime {
         lane: &Lane,
         after: Index,
     ) -> Option<Index> {
-        let cursor = CursorKey::Lane(lane.clone());
-        let row = self.row_number(&HeadRef::new(consumer.clone(), cursor, after))?;
-        Some(self.rows[self.rows[row].next?].index)
+        let row = self.rows.get(self.find_row(consumer, Some(lane), after)?)?;
+        Some(self.rows.get(row.next)?.index)
     }
 
     pub(crate) fn list_lanes(&self, from: ListFrom<'_, Lane>, limit: usize) -> Vec<LaneRow> {
@@ -214,7 +245,7 @@ impl Lifetime {
                     consumer: self.consumers[lane.consumer].name.clone(),
                     lane: lane.name.clone(),
                     position: lane.position,
-                    head: lane.head.map(|row| self.rows[row].index),
+                    head: self.rows.get(lane.head).map(|row| row.index),
                 }
             })
             .collect()
@@ -234,4 +265,11 @@ impl Lifetime {
             .take(limit)
             .collect()
     }
+}
+
+fn lane_hash(hasher: &RandomState, consumer: usize, name: &Lane) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write_usize(consumer);
+    hasher.write(name.as_str().as_bytes());
+    hasher.finish()
 }

@@ -73,6 +73,8 @@
 //! `reclaim` says that it is done; everything else stays until the store goes, finished heads too, since a
 //! completion can be repeated for the whole lifetime.
 
+mod bits;
+mod chunks;
 mod config;
 mod due;
 mod global;

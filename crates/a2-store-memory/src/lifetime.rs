@@ -5,16 +5,18 @@
 //! only where an append looks for a consumer or a lane. A clear puts the whole away and begins a new
 //! one; what was put away is emptied a few rows at a time.
 
+use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use a2_core::{Consumer, Event, EventId, EventType, HeadRef, Index, Json, Lane, ReducerName};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::chunks::Chunks;
 use crate::queue::ConsumerState;
-use crate::row::Row;
+use crate::row::{Row, States};
 
 /// An event, and which row is its first (that of the next event when it has none).
 #[derive(Debug)]
@@ -28,8 +30,8 @@ pub(crate) struct Logged {
 pub(crate) struct LaneState {
     pub(crate) consumer: usize,
     pub(crate) name: Lane,
-    /// The row of its head; none when idle.
-    pub(crate) head: Option<usize>,
+    /// The row of its head; [`NONE`](crate::row::NONE) when idle.
+    pub(crate) head: usize,
     /// The last row.
     pub(crate) tail: usize,
     /// The last index completed or skipped.
@@ -67,12 +69,13 @@ pub(crate) struct TypeIndex {
 pub(crate) struct Lifetime {
     pub(crate) clear_index: Index,
     /// From the marker on.
-    pub(crate) log: Vec<Logged>,
+    pub(crate) log: Chunks<Logged>,
     /// Who owns an id: its hash, and its event's place in the log.
     ids: HashTable<(u64, usize)>,
     pub(crate) types: Vec<TypeIndex>,
     type_numbers: HashTable<usize>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Chunks<Row>,
+    pub(crate) states: States,
     pub(crate) consumers: Vec<ConsumerState>,
     pub(crate) consumer_numbers: HashTable<usize>,
     pub(crate) consumers_by_name: BTreeMap<Consumer, usize>,
@@ -85,6 +88,11 @@ pub(crate) struct Lifetime {
     /// What each head pins.
     pub(crate) pins: BTreeMap<HeadRef, BTreeSet<(ReducerName, Index)>>,
     pub(crate) hasher: RandomState,
+    /// What was looked up last is often looked up next: it is compared before anything is hashed.
+    pub(crate) last_consumer: Cell<usize>,
+    pub(crate) last_lane: Cell<usize>,
+    pub(crate) last_row: Cell<usize>,
+    last_type: usize,
 }
 
 impl Lifetime {
@@ -93,6 +101,10 @@ impl Lifetime {
         let mut life = Self { clear_index: marker.index, ..Self::default() };
         life.add_event(marker);
         life
+    }
+
+    pub(crate) fn hash(&self, text: &str) -> u64 {
+        hash_of(&self.hasher, text)
     }
 
     /// The index of the first event that is or would be here.
@@ -115,21 +127,24 @@ impl Lifetime {
 
     /// What follows `after` in the log.
     pub(crate) fn events_after(&self, after: Index) -> impl Iterator<Item = &Event> {
-        let from = self.place(after.next()).unwrap_or(0).min(self.log.len());
-        self.log[from..].iter().map(|logged| &logged.event)
+        let from = self.place(after.next()).unwrap_or(0);
+        self.log.iter_from(from).map(|logged| &logged.event)
     }
 
     pub(crate) fn owner(&self, id: &EventId) -> Option<Index> {
         if self.ids.is_empty() {
             return None;
         }
-        let hash = self.hasher.hash_one(id);
-        let owns = |&(of, place): &(u64, usize)| of == hash && self.log[place].event.id == *id;
-        self.ids.find(hash, owns).map(|&(_, place)| self.log[place].event.index)
+        let hash = self.hash(id.as_str());
+        let at = |place| self.log.get(place).map(|logged: &Logged| &logged.event);
+        let owns =
+            |&(of, place): &(u64, usize)| of == hash && at(place).is_some_and(|e| e.id == *id);
+        let &(_, place) = self.ids.find(hash, owns)?;
+        at(place).map(|event| event.index)
     }
 
     pub(crate) fn add_event(&mut self, event: &Event) {
-        let hash = self.hasher.hash_one(&event.id);
+        let hash = self.hash(event.id.as_str());
         self.ids.insert_unique(hash, (hash, self.log.len()), |&(hash, _)| hash);
         if !event.event_type.is_clear() {
             self.add_type(&event.event_type, event.index);
@@ -138,23 +153,35 @@ impl Lifetime {
     }
 
     fn add_type(&mut self, name: &EventType, index: Index) {
-        let hash = self.hasher.hash_one(name);
-        let types = &self.types;
-        if let Some(&number) = self.type_numbers.find(hash, |&n| types[n].name == *name) {
-            self.types[number].indexes.push(index);
+        if let Some(last) = self.types.get_mut(self.last_type).filter(|last| last.name == *name) {
+            last.indexes.push(index);
             return;
         }
+        let hash = self.hash(name.as_str());
+        if let Some(&number) = self.type_numbers.find(hash, |&n| self.types[n].name == *name) {
+            self.types[number].indexes.push(index);
+            self.last_type = number;
+            return;
+        }
+        self.last_type = self.types.len();
         self.types.push(TypeIndex { name: name.clone(), indexes: vec![index] });
         let (types, hasher) = (&self.types, &self.hasher);
-        let rehash = |&n: &usize| hasher.hash_one(&types[n].name);
-        self.type_numbers.insert_unique(hash, types.len() - 1, rehash);
+        let rehash = |&n: &usize| hash_of(hasher, types[n].name.as_str());
+        self.type_numbers.insert_unique(hash, self.last_type, rehash);
     }
 
     /// The first event of this type after `after`.
     pub(crate) fn next_of_type(&self, name: &EventType, after: Index) -> Option<Index> {
-        let hash = self.hasher.hash_one(name);
+        let hash = self.hash(name.as_str());
         let &number = self.type_numbers.find(hash, |&n| self.types[n].name == *name)?;
         let indexes = &self.types[number].indexes;
         indexes.get(indexes.partition_point(|index| *index <= after)).copied()
     }
+}
+
+/// The hash of one name. `Hash` would tell it apart from a name that follows; there is none.
+pub(crate) fn hash_of(hasher: &RandomState, text: &str) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }

@@ -8,8 +8,9 @@ impl Lifetime {
     /// What then remains is tables of numbers, whose memory goes in one piece each.
     pub(crate) fn drain(&mut self, limit: usize) -> usize {
         let mut left = limit;
-        left -= shorten(&mut self.log, left);
-        left -= shorten(&mut self.rows, left);
+        left -= self.log.shorten(left);
+        left -= self.rows.shorten(left);
+        left -= self.states.shorten(left);
         left -= shorten(&mut self.lanes, left);
         left -= shorten(&mut self.types, left);
         while left > 0 && self.pop() {

@@ -1,5 +1,8 @@
-//! A head's row, in a third of the space that the engine's form takes: there may be millions, nearly
-//! all of them queued or done, and hardly any has ever failed.
+//! A head's row, in a cache line: there may be millions, nearly all of them queued or done.
+//!
+//! What only claimed and failed heads have stands beside the rows, in places that are used again.
+
+use std::num::NonZeroU64;
 
 use a2_core::engine::{DoneRecord, HeadRow, HeadStatus};
 use a2_core::{DispatchState, Holder, Index, Timestamp};
@@ -10,31 +13,49 @@ pub(crate) struct Row {
     pub(crate) index: Index,
     /// Which of the lifetime's consumers.
     pub(crate) consumer: usize,
-    /// Which of the lifetime's lanes; none for an event cursor.
-    pub(crate) lane: Option<usize>,
-    /// The next row of the same lane.
-    pub(crate) next: Option<usize>,
+    /// Which of the lifetime's lanes; [`NONE`] for an event cursor.
+    pub(crate) lane: usize,
+    /// The next row of the same lane, or [`NONE`].
+    pub(crate) next: usize,
     pub(crate) stage: Stage,
 }
+
+/// No lane, no row.
+pub(crate) const NONE: usize = usize::MAX;
 
 /// How far a head is.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Queued,
-    /// Live or dead.
-    Open(Open),
-    /// Its dispatch state is of no use to anybody any more.
-    Done(DoneRecord),
+    /// Live and never claimed.
+    Fresh,
+    /// Live or dead, with its state's place.
+    Open(usize),
+    /// Finished; its dispatch state is of no use to anybody any more.
+    Done {
+        attempt: Option<NonZeroU64>,
+        at: Timestamp,
+        returned_after: Index,
+        /// At most a batch.
+        returned: u32,
+    },
 }
 
-/// The state of a live or dead head.
+/// The dispatch states of live and dead heads.
 #[derive(Debug, Default)]
-pub(crate) struct Open {
+pub(crate) struct States {
+    places: Vec<State>,
+    unused: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     attempt_count: u64,
     first_claimed_at: Option<Timestamp>,
     last_claimed_at: Option<Timestamp>,
     claim_holder: Option<Holder>,
     claim_expires_at: Option<Timestamp>,
+    /// Few heads ever fail.
     failures: Option<Box<Failures>>,
 }
 
@@ -49,32 +70,83 @@ struct Failures {
 
 impl Stage {
     pub(crate) fn new(status: HeadStatus) -> Self {
-        match status {
-            HeadStatus::Queued => Self::Queued,
-            _ => Self::Open(Open::default()),
-        }
+        if status == HeadStatus::Queued { Self::Queued } else { Self::Fresh }
     }
 
     /// The engine's form.
-    pub(crate) fn to_row(&self) -> HeadRow {
+    pub(crate) fn to_row(&self, states: &States) -> HeadRow {
         match self {
             Self::Queued => HeadRow::new(HeadStatus::Queued),
-            Self::Open(open) => open.to_row(),
-            Self::Done(done) => HeadRow { done: Some(*done), ..HeadRow::new(HeadStatus::Done) },
+            Self::Fresh => HeadRow::new(HeadStatus::Live),
+            Self::Open(place) => states.places[*place].to_row(),
+            Self::Done { attempt, at, returned_after, returned } => {
+                let done = DoneRecord {
+                    attempt: attempt.map(NonZeroU64::get),
+                    at: *at,
+                    returned_after: *returned_after,
+                    returned: (*returned).into(),
+                };
+                HeadRow { done: Some(done), ..HeadRow::new(HeadStatus::Done) }
+            }
         }
     }
 
-    /// From the engine's form.
-    pub(crate) fn of(row: &HeadRow) -> Self {
-        match (row.status, row.done) {
-            (HeadStatus::Done, Some(done)) => Self::Done(done),
-            (HeadStatus::Queued, _) => Self::Queued,
-            _ => Self::Open(Open::of(&row.state)),
+    /// Takes over the engine's form.
+    pub(crate) fn set(&mut self, row: &HeadRow, states: &mut States) {
+        let place = if let Self::Open(place) = *self { Some(place) } else { None };
+        *self = match (row.status, &row.done) {
+            (HeadStatus::Done, Some(done)) => {
+                states.release(place);
+                Self::Done {
+                    attempt: done.attempt.and_then(NonZeroU64::new),
+                    at: done.at,
+                    returned_after: done.returned_after,
+                    returned: u32::try_from(done.returned).unwrap_or(u32::MAX),
+                }
+            }
+            (HeadStatus::Queued, _) => {
+                states.release(place);
+                Self::Queued
+            }
+            _ if place.is_none() && row.state.attempt_count == 0 => Self::Fresh,
+            _ => Self::Open(states.store(place, &row.state)),
+        };
+    }
+
+    /// Gives the state's place back, when the row goes.
+    pub(crate) fn release(self, states: &mut States) {
+        if let Self::Open(place) = self {
+            states.release(Some(place));
         }
     }
 }
 
-impl Open {
+impl States {
+    fn store(&mut self, place: Option<usize>, state: &DispatchState) -> usize {
+        let place = place.or_else(|| self.unused.pop()).unwrap_or_else(|| {
+            self.places.push(State::default());
+            self.places.len() - 1
+        });
+        self.places[place].set(state);
+        place
+    }
+
+    fn release(&mut self, place: Option<usize>) {
+        if let Some(place) = place {
+            self.places[place].failures = None;
+            self.unused.push(place);
+        }
+    }
+
+    /// Drops at most `limit` states, when a lifetime is reclaimed, and says how many.
+    pub(crate) fn shorten(&mut self, limit: usize) -> usize {
+        let cut = limit.min(self.places.len());
+        self.places.truncate(self.places.len() - cut);
+        cut
+    }
+}
+
+impl State {
     fn to_row(&self) -> HeadRow {
         let mut row = HeadRow::new(HeadStatus::Live);
         let state = &mut row.state;
@@ -96,13 +168,18 @@ impl Open {
         row
     }
 
-    fn of(state: &DispatchState) -> Self {
+    fn set(&mut self, state: &DispatchState) {
+        self.attempt_count = state.attempt_count;
+        self.first_claimed_at = state.first_claimed_at;
+        self.last_claimed_at = state.last_claimed_at;
+        self.claim_holder.clone_from(&state.claim_holder);
+        self.claim_expires_at = state.claim_expires_at;
         let failed = state.failure_count > 0
             || state.failed_at.is_some()
             || state.last_failed_at.is_some()
             || state.last_failed_attempt.is_some()
             || state.last_error.is_some();
-        let failures = failed.then(|| {
+        self.failures = failed.then(|| {
             Box::new(Failures {
                 failure_count: state.failure_count,
                 last_failed_at: state.last_failed_at,
@@ -111,13 +188,38 @@ impl Open {
                 failed_at: state.failed_at,
             })
         });
-        Self {
-            attempt_count: state.attempt_count,
-            first_claimed_at: state.first_claimed_at,
-            last_claimed_at: state.last_claimed_at,
-            claim_holder: state.claim_holder.clone(),
-            claim_expires_at: state.claim_expires_at,
-            failures,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_cache_line() {
+        assert_eq!(size_of::<Row>(), 64);
+    }
+
+    #[test]
+    fn a_done_heads_place_is_used_again() {
+        let mut states = States::default();
+        let mut claimed = HeadRow::new(HeadStatus::Live);
+        claimed.state.attempt_count = 1;
+        claimed.state.claim_expires_at = Some(Timestamp::from_millis(7));
+        let mut done = HeadRow::new(HeadStatus::Done);
+        done.done = Some(DoneRecord {
+            attempt: Some(1),
+            at: Timestamp::from_millis(5),
+            returned_after: Index::from(3),
+            returned: 2,
+        });
+        for _ in 0..3 {
+            let mut stage = Stage::new(HeadStatus::Live);
+            stage.set(&claimed, &mut states);
+            assert_eq!(stage.to_row(&states), claimed);
+            stage.set(&done, &mut states);
+            assert_eq!(stage.to_row(&states), done);
         }
+        assert_eq!(states.places.len(), 1);
     }
 }

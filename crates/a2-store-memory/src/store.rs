@@ -146,10 +146,10 @@ impl Store for MemoryStore {
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
         self.shared.global.check_open()?;
         let token = pending.which().token().map(|token| token.decode(PENDING)).transpose()?;
-        let (mut shard, mut after): (usize, Option<SessionId>) = token.unwrap_or_default();
+        let (mut shard, mut from): (usize, usize) = token.unwrap_or_default();
         let mut left = pending.which().max_entries();
         let mut sessions = Vec::new();
-        while let Some(slots) = self.shared.global.pending(shard, after.as_ref(), left) {
+        while let Some(slots) = self.shared.global.pending(shard, from, left) {
             for slot in &slots {
                 let mut session = slot.lock();
                 let now = self.clock.now();
@@ -157,14 +157,11 @@ impl Store for MemoryStore {
                 sessions.extend(since.map(|at| PendingSession::new(slot.id.clone(), at)));
             }
             left -= slots.len();
-            if left == 0 {
-                let last = slots.last().map(|slot| &slot.id);
-                return Ok(Pending::new(
-                    sessions,
-                    Some(PageToken::encode(PENDING, &(shard, last))),
-                ));
+            if let (0, Some(last)) = (left, slots.last()) {
+                let next = PageToken::encode(PENDING, &(shard, last.place + 1));
+                return Ok(Pending::new(sessions, Some(next)));
             }
-            (shard, after) = (shard + 1, None);
+            (shard, from) = (shard + 1, 0);
         }
         Ok(Pending::new(sessions, None))
     }

@@ -8,6 +8,7 @@ use a2_core::{
 
 use crate::lifetime::Lifetime;
 use crate::listing;
+use crate::row::NONE;
 use crate::session::Session;
 
 impl Tables for Session {
@@ -72,7 +73,7 @@ impl Tables for Session {
     }
 
     fn lane_is_idle(&mut self, consumer: &Consumer, lane: &Lane) -> Result<bool> {
-        Ok(self.life.lane(consumer, lane).is_none_or(|lane| lane.head.is_none()))
+        Ok(self.life.lane(consumer, lane).is_none_or(|lane| lane.head == NONE))
     }
 
     fn lane_next(
@@ -199,6 +200,9 @@ impl Tables for Session {
     }
 
     fn take_pins(&mut self, head: &HeadRef) -> Result<Vec<(ReducerName, Index)>> {
+        if self.life.pins.is_empty() {
+            return Ok(Vec::new());
+        }
         let pins = self.life.pins.remove(head).unwrap_or_default();
         for (reducer, index) in &pins {
             if let Some(state) = self.life.reducers.get_mut(reducer) {
