@@ -154,6 +154,9 @@ pub(super) fn commit<T: Tables>(
     served: &Served,
     moved: Option<(&Consumer, &LogName)>,
 ) -> Result<Vec<Event>> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut stored = Vec::with_capacity(events.len());
     let mut index = log.head;
     // Lanes that this batch has looked up or put an event on: they are not idle any more.

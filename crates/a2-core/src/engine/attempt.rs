@@ -157,7 +157,6 @@ fn complete<T: Tables>(t: &mut T, now: Timestamp, request: &CompleteAttempt) -> 
         return Err(partial(owned));
     }
     log.head.plus(request.returned().len() as u64)?;
-    let cause = Cause::new(at.clone(), request.attempt());
     let done = DoneRecord {
         attempt: Some(request.attempt()),
         at: now,
@@ -166,8 +165,11 @@ fn complete<T: Tables>(t: &mut T, now: Timestamp, request: &CompleteAttempt) -> 
     };
     let through = request.end().unwrap_or(at.index);
     let stored = finish(t, log, at, &row, done, through, request.served_list(), |t, moved| {
-        let (events, served) = (request.returned(), request.served_list());
-        commit(t, now, log, events, Some(&cause), served, moved)
+        if request.returned().is_empty() {
+            return Ok(Vec::new());
+        }
+        let cause = Cause::new(at.clone(), request.attempt());
+        commit(t, now, log, request.returned(), Some(&cause), request.served_list(), moved)
     })?;
     let has_pending = has_pending(t, request.served_list())?;
     Ok(Completion::Completed(Appended::new(stored, has_pending, false)))

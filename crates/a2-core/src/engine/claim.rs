@@ -37,13 +37,9 @@ pub fn claim_available<T: Tables>(
     let mut heads = Vec::with_capacity(found.len());
     let mut bytes = 0;
     for at in found {
-        let row = t.head(&at)?;
-        let Some(row) = row.filter(|row| row.status == HeadStatus::Live) else {
-            return Err(crate::Error::corrupt(
-                Some(t.session()),
-                Some(at.index),
-                format!("the head {at:?} is listed as live and is not"),
-            ));
+        let row = match t.head(&at)? {
+            Some(row) if row.status == HeadStatus::Live => row,
+            _ => return Err(not_live(t, &at)),
         };
         let event = event_at(t, at.index)?;
         bytes += event.payload.byte_len();
@@ -57,6 +53,11 @@ pub fn claim_available<T: Tables>(
         }
     }
     Ok(Claim::Claimed(Claimed::new(heads, log.head, log.clear_index)))
+}
+
+fn not_live<T: Tables>(t: &T, at: &HeadRef) -> crate::Error {
+    let reason = format!("the head {at:?} is listed as live and is not");
+    crate::Error::corrupt(Some(t.session()), Some(at.index), reason)
 }
 
 /// The soonest time at which a claim for `served` or a timer can do something in this session; none
@@ -101,8 +102,12 @@ fn free<T: Tables>(
 ) -> Result<()> {
     let mut wanted = request.max_heads();
     let mut after: Option<HeadRef> = None;
-    while wanted > 0 {
+    loop {
         let page = t.free_heads(consumer, after.as_ref(), request.end(), wanted)?;
+        if request.excluded().is_empty() {
+            found.extend(page);
+            return Ok(());
+        }
         let full = page.len() == wanted;
         after = page.last().cloned();
         for at in page {
@@ -111,11 +116,10 @@ fn free<T: Tables>(
                 found.push(at);
             }
         }
-        if !full {
-            break;
+        if !full || wanted == 0 {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// The consumer's longest due heads that are not excluded, up to the window.

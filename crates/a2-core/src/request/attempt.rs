@@ -129,7 +129,8 @@ pub struct CompleteAttempt {
     batch: Batch,
     served: Served,
     through: Option<Index>,
-    then_claim: Option<ClaimAvailable>,
+    // As large as all the rest, and a request is moved a few times.
+    then_claim: Option<Box<ClaimAvailable>>,
 }
 
 impl CompleteAttempt {
@@ -181,7 +182,7 @@ impl CompleteAttempt {
     /// Claims more work in the same call, right after the commit.
     #[must_use]
     pub fn then_claim(mut self, claim: ClaimAvailable) -> Self {
-        self.then_claim = Some(claim);
+        self.then_claim = Some(Box::new(claim));
         self
     }
 
@@ -218,7 +219,7 @@ impl CompleteAttempt {
     /// The claim that follows.
     #[must_use]
     pub fn next_claim(&self) -> Option<&ClaimAvailable> {
-        self.then_claim.as_ref()
+        self.then_claim.as_deref()
     }
 }
 
@@ -230,7 +231,8 @@ pub struct FailAttempt {
     error: String,
     max_failures: Option<u64>,
     retry_after: Span,
-    then_claim: Option<ClaimAvailable>,
+    // As large as all the rest, and a request is moved a few times.
+    then_claim: Option<Box<ClaimAvailable>>,
 }
 
 impl FailAttempt {
@@ -265,7 +267,7 @@ impl FailAttempt {
     /// Claims more work in the same call, right after the commit.
     #[must_use]
     pub fn then_claim(mut self, claim: ClaimAvailable) -> Self {
-        self.then_claim = Some(claim);
+        self.then_claim = Some(Box::new(claim));
         self
     }
 
@@ -302,7 +304,7 @@ impl FailAttempt {
     /// The claim that follows.
     #[must_use]
     pub fn next_claim(&self) -> Option<&ClaimAvailable> {
-        self.then_claim.as_ref()
+        self.then_claim.as_deref()
     }
 }
 
