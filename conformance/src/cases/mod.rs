@@ -19,6 +19,7 @@ areas! {
     fences
     read
     names
+    names_within
     payloads
     limits
     snapshots

@@ -39,7 +39,7 @@ cases![
 ];
 
 /// Names that a store with habits of its own would change, confuse or trip over.
-const HOSTILE: &[&str] = &[
+pub(super) const HOSTILE: &[&str] = &[
     " ",
     "  ",
     "a b",

@@ -250,6 +250,15 @@ async fn nul_within_a_batch(cx: Cx) {
     assert_eq!(indexes(&append(&cx, &s, [ev("after")]).await), [7]);
 }
 
+/// Serializes as an array nested this deep.
+struct Nested(usize);
+
+impl serde::Serialize for Nested {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0 > 1).then(|| Self(self.0 - 1)))
+    }
+}
+
 /// An array nested this deep.
 fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
@@ -263,9 +272,11 @@ async fn depth_limit(cx: Cx) {
         assert_eq!(error.to_string(), "json: must nest at most 127 arrays and objects");
         let objects = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
         assert_code(Json::parse(objects), "INVALID_INPUT");
+        // Built in memory: refused on the way down, before the stack ends.
+        assert_code(NewEvent::new("t", &Nested(depth)), "INVALID_INPUT");
     }
     for depth in [1, 127] {
-        append(&cx, &s, [event("t", &nested(depth))]).await;
+        append(&cx, &s, [NewEvent::new("t", &Nested(depth)).unwrap()]).await;
     }
     append(&cx, &s, [ev("after")]).await;
     let (one, deepest) = (nested(1), nested(127));

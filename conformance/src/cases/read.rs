@@ -22,6 +22,7 @@ cases![
     "read.clear.latest_marker" => latest_marker: rules(R43, R72);
     "read.pages.read_all" => read_all: rules(R43);
     "read.view.whole_batches" => whole_batches: rules(R5, R36, R43);
+    "read.view.during_clears" => during_clears;
     "read.view.another_handle" => another_handle: rules(R36, R43), needs(Another);
 ];
 
@@ -203,6 +204,30 @@ async fn whole_batches(cx: Cx) {
             assert_eq!(n, 600);
             break;
         }
+    }
+    writer.await.unwrap();
+}
+
+async fn during_clears(cx: Cx) {
+    let s = cx.session("clears");
+    let writer = tokio::spawn({
+        let (cx, s) = (cx.clone(), s.clone());
+        async move {
+            for round in 0..60 {
+                append(&cx, &s, many(&format!("{round}-"), 3)).await;
+                clear(&cx, &s).await;
+            }
+        }
+    });
+    let mut last = 0;
+    while last < 240 {
+        let read = cx.store().read(&s, ReadRange::default()).await.unwrap();
+        // From the marker that the answer names to the head that it names.
+        let (head, first) = (read.head.get(), read.clear_index.get().max(1));
+        assert_eq!(indexes(&read.events), (first..=head).collect::<Vec<u64>>());
+        assert_eq!(read.events.first().is_some_and(|e| e.event_type.is_clear()), first > 1);
+        assert!(head >= last, "the head went back from {last} to {head}");
+        last = head;
     }
     writer.await.unwrap();
 }

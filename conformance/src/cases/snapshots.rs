@@ -19,6 +19,7 @@ cases![
     "snapshots.read.snapshot_through" => read_snapshot_through: rules(R66);
     "snapshots.read.ten_thousand_events" => read_ten_thousand_events: rules(R67), slow;
     "snapshots.read.bytes" => read_bytes: rules(R11, R67), slow;
+    "snapshots.read.one_view" => read_one_view;
     "snapshots.put.latest_replaces_older" => put_latest_replaces_older: rules(R63);
     "snapshots.put.equal_replaces" => put_equal_replaces: rules(R65);
     "snapshots.put.late_is_ignored" => put_late_is_ignored: rules(R65, F48);
@@ -154,6 +155,36 @@ async fn read_bytes(cx: Cx) {
     let read = read(&cx, &s, ReadState::latest()).await;
     assert_eq!(indexes(&read.events), [2, 3, 4], "the third passes 16 MiB");
     assert_eq!((read.through_index.get(), read.head.get()), (4, 5));
+}
+
+async fn read_one_view(cx: Cx) {
+    let s = cx.session("view");
+    let writer = tokio::spawn({
+        let (cx, s) = (cx.clone(), s.clone());
+        async move {
+            for round in 0..60 {
+                let last = append(&cx, &s, many(&format!("{round}-"), 3)).await[2].index.get();
+                put(&cx, &s, [(last - 1, &last.to_string())]).await;
+                if round % 4 == 3 {
+                    clear(&cx, &s).await;
+                }
+            }
+        }
+    });
+    let mut last = 0;
+    while last < 195 {
+        let state = read(&cx, &s, ReadState::latest()).await;
+        let (head, cleared) = (state.head.get(), state.clear_index.get());
+        // The events follow the snapshot, which is of the lifetime that the answer names.
+        let after = found(&state).map_or(cleared.max(1), |(index, _)| index + 1);
+        assert!(after >= cleared, "{state:?}");
+        assert_eq!(indexes(&state.events), (after..=head).collect::<Vec<u64>>());
+        assert_eq!(latest(&state), found(&state).map(|(index, _)| index));
+        assert_eq!(state.through_index.get(), head);
+        assert!(head >= last, "the head went back from {last} to {head}");
+        last = head;
+    }
+    writer.await.unwrap();
 }
 
 async fn put_latest_replaces_older(cx: Cx) {
