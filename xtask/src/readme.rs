@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::run;
 
 /// The committed example that the README's program is a copy of.
-pub(crate) const EXAMPLE: &str = "xtask/examples/readme.rs";
+pub(crate) const EXAMPLE: &str = "crates/a2-store-sqlite/examples/hello.rs";
 
 /// The contents of the fenced blocks of one language, in order.
 pub(crate) fn blocks<'a>(markdown: &'a str, language: &str) -> Vec<&'a str> {
@@ -62,14 +62,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     for command in commands(&markdown).iter().filter(|c| !is_test(c)) {
         run::echoed(run::cargo(root).args(command))?;
     }
-    run::echoed(run::cargo(root).args([
-        "run",
-        "--quiet",
-        "--package",
-        "xtask",
-        "--example",
-        "readme",
-    ]))
+    // It leaves a file where it runs.
+    let folder = root.join("target").join("readme");
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let mut hello = run::cargo(root);
+    hello.args(["run", "--package", "a2-store-sqlite", "--example", "hello", "--manifest-path"]);
+    run::echoed(hello.arg(root.join("Cargo.toml")).current_dir(&folder))
 }
 
 fn read(root: &Path) -> Result<String> {

@@ -76,7 +76,12 @@ pub(crate) enum Stride {
     Sixteen,
 }
 
-async fn warm_up<W: Worker>(time: Duration, most: u64, stride: Stride, worker: &mut W) -> Result<()> {
+async fn warm_up<W: Worker>(
+    time: Duration,
+    most: u64,
+    stride: Stride,
+    worker: &mut W,
+) -> Result<()> {
     worker.prepare().await?;
     turns(time / 10, most / 10, stride, worker).await.map(|_| ())
 }

@@ -29,7 +29,7 @@ mod tests {
         for tree in [Tree::of(&[readme, other]), Tree::of(&[readme]), Tree::of(&[])] {
             assert_eq!(
                 check(&tree)[0].to_string(),
-                "README.md: its program must be that of xtask/examples/readme.rs"
+                "README.md: its program must be that of crates/a2-store-sqlite/examples/hello.rs"
             );
         }
     }
