@@ -1,5 +1,6 @@
 //! Tests the framework: what a backend lacks shows, what fails is named.
 #![cfg(feature = "memory")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
