@@ -26,8 +26,8 @@ fn catch(saboteur: Saboteur, all: bool) -> Result<(), Failed> {
         store.with_clock(setup.clock().unwrap_or_else(|| Arc::new(SystemClock)))
     };
     let open = move |setup: &Setup| handle(&MemoryStore::new(), setup);
-    let factory = Sabotaged::new(saboteur, open, handle);
-    let factory = Arc::new(factory);
+    let close = |store: MemoryStore| async move { store.close().await };
+    let factory = Arc::new(Sabotaged::new(saboteur, open, handle, close));
     let mut caught = Vec::new();
     for scenario in all_scenarios() {
         let name = scenario.name();

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use a2_core::{
-    Append, Appended, CompleteAttempt, Completion, Error, ErrorKind, FailAttempt, Failure, HeadRef,
-    NewEvent, Presence, Result, SessionId, StoreExt, Timers, WithClaim,
+    Append, Appended, CompleteAttempt, Completion, CursorKey, Error, ErrorKind, FailAttempt,
+    Failure, HeadRef, NewEvent, Presence, Redrive, RedriveAction, Result, SessionId, StoreExt,
+    Timers, WithClaim,
 };
 
 use super::{Broken, How};
@@ -49,7 +50,13 @@ impl<S: Timers + Presence> Broken<S> {
             How::ReturnedEventsLost | How::ReturnedWithoutCause => Vec::new(),
             _ => complete.returned().to_vec(),
         };
-        let again = self.misread_completion(&complete, complete.attempt(), events)?;
+        let mut again = self.misread_completion(&complete, complete.attempt(), events)?;
+        if self.is(How::CompletionSkipsToEnd)
+            && matches!(complete.head().cursor, CursorKey::Log(_))
+            && complete.end().is_none()
+        {
+            again = again.through(self.inner.head(session).await?)?;
+        }
         let answer = self.inner.complete_attempt(session, again).await;
         let mut answer = match answer {
             Ok(answer) => answer,
@@ -65,6 +72,14 @@ impl<S: Timers + Presence> Broken<S> {
             }
             (How::ReplayedCompletionSuperseded, Completion::Completed(done)) if done.replayed => {
                 answer.outcome = Completion::Superseded;
+            }
+            (How::OnlyLastCompletionKept, Completion::Completed(done)) => {
+                let mut seen = self.seen();
+                if !done.replayed {
+                    seen.completed.insert(session.clone(), complete.head().clone());
+                } else if seen.completed.get(session) != Some(complete.head()) {
+                    answer.outcome = Completion::Superseded;
+                }
             }
             (How::ReturnedWithoutCause, Completion::Completed(done)) if !done.replayed => {
                 let append = Append::new(complete.returned().to_vec())?
@@ -126,6 +141,12 @@ impl<S: Timers + Presence> Broken<S> {
             let forced = self.misread_failure(&fail, attempt)?;
             answer = self.inner.fail_attempt(session, forced).await?;
         }
+        if self.is(How::DeadLetterPassedOver)
+            && matches!(answer.outcome, Failure::DeadLettered { .. })
+        {
+            let skip = Redrive::new(fail.head().clone(), RedriveAction::Skip);
+            let _ = self.inner.redrive(session, skip).await?;
+        }
         Ok(answer)
     }
 
@@ -139,7 +160,7 @@ impl<S: Timers + Presence> Broken<S> {
             other = other.then_claim(claim.clone());
         }
         match (self.how, fail.budget()) {
-            (How::FailBudgetIgnored, _) | (_, None) => Ok(other),
+            (How::FailBudgetIgnored, _) | (How::OneIsNoBudget, Some(1)) | (_, None) => Ok(other),
             (How::FailBudgetOffByOne, Some(budget)) => other.max_failures(budget + 1),
             (_, Some(budget)) => other.max_failures(budget),
         }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use a2_core::{
-    Busy, Claim, ClaimAvailable, Claimed, CursorKey, DispatchedHead, FailAttempt, HeadRef,
-    LogTypes, Presence, ReadRange, ReleaseClaims, Released, RenewClaims, Renewal, Result, Served,
-    ServedConsumer, SessionId, StoreExt, Timers,
+    AttemptRef, Busy, Claim, ClaimAvailable, Claimed, CursorKey, CursorRef, DispatchedHead,
+    FailAttempt, HeadRef, LogName, LogTypes, Presence, ReadRange, ReleaseClaims, Released,
+    RenewClaims, Renewal, Result, Served, ServedConsumer, SessionId, StoreExt, Timers, WakeLog,
 };
 
 use super::{Broken, How};
@@ -21,14 +21,25 @@ impl<S: Timers + Presence> Broken<S> {
         let ttl = match how {
             How::LeaseTooLong => ms(claim.ttl()) * 2,
             How::LeaseTooShort => (ms(claim.ttl()) / 2).max(Duration::from_millis(1)),
+            How::LeaseCapped => ms(claim.ttl()).min(Duration::from_secs(30 * 24 * 3_600)),
             _ => ms(claim.ttl()),
         };
         let mut other = ClaimAvailable::new(claim.holder().clone(), ttl)?;
         if how != How::ClaimLimitIgnored {
-            other = other.limit(claim.max_heads())?;
+            other = other.limit(match (how, claim.max_heads()) {
+                (How::DefaultLimitHigher, 64) => 100,
+                (_, limit) => limit,
+            })?;
         }
         if how != How::ClaimExcludeIgnored {
-            other = other.exclude(claim.excluded().iter().cloned())?;
+            let mut excluded: Vec<_> = claim.excluded().iter().cloned().collect();
+            for cursor in claim.excluded().iter().filter(|_| how == How::LaneExcludesLog) {
+                if let CursorKey::Lane(lane) = cursor.key() {
+                    let log = LogName::new(lane.as_str())?;
+                    excluded.push(CursorRef::log(cursor.consumer().clone(), log));
+                }
+            }
+            other = other.exclude(excluded)?;
         }
         if how != How::ClaimThroughIgnored {
             other = other.through(claim.end());
@@ -43,6 +54,7 @@ impl<S: Timers + Presence> Broken<S> {
             How::ClaimServedIgnored => Served::ALL,
             How::EntryBudgetIgnored | How::BudgetIgnored => without_budgets(claim.served_list())?,
             How::LogTypesIgnored => untyped(claim.served_list())?,
+            How::ConsumersFolded => folded(claim.served_list())?,
             _ => claim.served_list().clone(),
         });
         let unnamed = a2_core::Consumer::new("\u{10ffff}nobody")?;
@@ -60,6 +72,12 @@ impl<S: Timers + Presence> Broken<S> {
         claim: ClaimAvailable,
     ) -> Result<Claim> {
         let misread = self.misread(&claim)?;
+        if self.is(How::ClaimMakesLogs) {
+            for (consumer, log) in claim.served_list().declarations() {
+                let wake = WakeLog::new(consumer.clone(), log.clone())?;
+                let _ = self.inner.wake_log(session, wake).await?;
+            }
+        }
         let answer = self.inner.claim_available(session, misread.clone()).await?;
         self.break_claimed(session, &misread, answer).await
     }
@@ -76,11 +94,28 @@ impl<S: Timers + Presence> Broken<S> {
             (How::RetryAfterLate, Claim::Busy(busy)) => {
                 Claim::Busy(Busy::new(busy.retry_after + Duration::from_millis(1)))
             }
+            (How::OwnLeaseIsFree, Claim::Busy(_)) => self.claim_own(session, claim).await?,
             (_, Claim::Claimed(claimed)) => {
                 Claim::Claimed(self.break_heads(session, claim, claimed).await?)
             }
             (_, answer) => answer,
         })
+    }
+
+    /// Gives back what the holder holds and claims again.
+    async fn claim_own(&self, session: &SessionId, claim: &ClaimAvailable) -> Result<Claim> {
+        let mut own = Vec::new();
+        for cursor in self.inner.all_cursors(session).await? {
+            if let Some(index) = cursor.head
+                && cursor.state.claim_holder.as_ref() == Some(claim.holder())
+            {
+                let head = HeadRef::new(cursor.consumer, cursor.key, index);
+                own.push(AttemptRef::new(head, cursor.state.attempt_count));
+            }
+        }
+        let release = ReleaseClaims::new(claim.holder().clone(), own)?;
+        let _ = self.inner.release_claims(session, release).await?;
+        self.inner.claim_available(session, claim.clone()).await
     }
 
     async fn break_heads(
@@ -94,6 +129,16 @@ impl<S: Timers + Presence> Broken<S> {
             How::LapseNotCounted => {
                 for head in &mut claimed.heads {
                     head.state.failure_count = 0;
+                }
+            }
+            How::FirstClaimForgotten => {
+                for head in &mut claimed.heads {
+                    head.state.first_claimed_at = head.state.last_claimed_at;
+                }
+            }
+            How::AttemptsRestart => {
+                for head in &mut claimed.heads {
+                    head.state.attempt_count = head.state.failure_count + 1;
                 }
             }
             How::ClaimSentTwice => {
@@ -149,6 +194,7 @@ impl<S: Timers + Presence> Broken<S> {
     ) -> Result<Renewal> {
         let ttl = match self.how {
             How::RenewNeverShortens => ms(renew.ttl()).max(Duration::from_secs(24 * 3600)),
+            How::RenewFromExpiry => ms(renew.ttl()) + self.lease(session).await?,
             _ => ms(renew.ttl()),
         };
         let mut holder = renew.holder().clone();
@@ -175,6 +221,16 @@ impl<S: Timers + Presence> Broken<S> {
         Ok(renewal)
     }
 
+    /// How long the session's first lease lasted when it was given.
+    async fn lease(&self, session: &SessionId) -> Result<Duration> {
+        let cursors = self.inner.all_cursors(session).await?;
+        let lease = cursors.iter().find_map(|cursor| {
+            let (from, until) = (cursor.state.last_claimed_at?, cursor.state.claim_expires_at?);
+            Some(until.since(from))
+        });
+        Ok(lease.unwrap_or_default())
+    }
+
     pub(super) async fn break_release(
         &self,
         session: &SessionId,
@@ -187,6 +243,11 @@ impl<S: Timers + Presence> Broken<S> {
                     let _ = self.inner.fail_attempt(session, fail).await?;
                 }
                 Ok(Released::new(release.claims().to_vec()))
+            }
+            How::ReleaseAlwaysAnswers => {
+                let claims = release.claims().to_vec();
+                let _ = self.inner.release_claims(session, release).await?;
+                Ok(Released::new(claims))
             }
             How::ReleaseDoesNothing => Ok(Released::new(release.claims().to_vec())),
             How::ReleaseForAnyone => {
@@ -221,6 +282,17 @@ pub(super) fn untyped(served: &Served) -> Result<Served> {
         }
         Ok(match entry.declaration() {
             Some(log) => other.log(log.clone().types(LogTypes::ALL)),
+            None => other,
+        })
+    })
+}
+
+/// The same entries, their consumers' names in lower case.
+fn folded(served: &Served) -> Result<Served> {
+    rebuilt(served, |entry| {
+        let other = ServedConsumer::new(entry.consumer().as_str().to_lowercase())?;
+        Ok(match entry.declaration() {
+            Some(log) => other.log(log.clone()),
             None => other,
         })
     })

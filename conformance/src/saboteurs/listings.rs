@@ -1,8 +1,8 @@
 //! Listings, redrives and what finds work, gone wrong.
 
 use a2_core::{
-    CursorKey, Cursors, DeadLetters, Page, Pending, PendingPage, Presence, Redrive, RedriveAction,
-    Redriven, Result, Served, SessionId, Sessions, StoreExt, Timers, Timestamp,
+    CursorKey, Cursors, DeadLetters, Error, Page, Pending, PendingPage, Presence, Redrive,
+    RedriveAction, Redriven, Result, Served, SessionId, Sessions, StoreExt, Timers, Timestamp,
 };
 
 use super::{Broken, How};
@@ -43,7 +43,11 @@ impl<S: Timers + Presence> Broken<S> {
     }
 
     pub(super) async fn break_cursors(&self, session: &SessionId, page: Page) -> Result<Cursors> {
-        let mut answer = self.inner.cursors(session, page).await?;
+        let answer = self.inner.cursors(session, page).await;
+        let mut answer = answer.map_err(|error| match self.how {
+            How::InvalidInputVague => Error::invalid("request", "must be valid"),
+            _ => error,
+        })?;
         match self.how {
             How::CursorsUnordered => answer.cursors.reverse(),
             How::PositionIsHead => {

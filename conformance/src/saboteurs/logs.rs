@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use a2_core::{
-    Appended, FireTimers, LogDeclaration, LogTypes, Presence, Result, Schedule, Scheduled,
-    SessionId, TimerKey, Timers, Unscheduled, WakeLog, WokenLog,
+    Appended, ClaimAvailable, CompleteAttempt, CursorKey, CursorRef, FireTimers, LogDeclaration,
+    LogTypes, Page, Presence, Result, Schedule, Scheduled, SessionId, StoreExt, TimerKey, Timers,
+    Unscheduled, WakeLog, WokenLog,
 };
 
 use super::{Broken, How};
@@ -30,7 +31,46 @@ impl<S: Timers + Presence> Broken<S> {
         if backfill {
             other = other.backfill();
         }
-        self.inner.wake_log(session, WakeLog::new(log.consumer().clone(), other)?).await
+        let cursor = CursorRef::log(log.consumer().clone(), declared.name().clone());
+        match self.how {
+            How::WakeDoesNothingAgain => {
+                let cursors = self.inner.all_cursors(session).await?;
+                let known = cursors
+                    .into_iter()
+                    .find(|known| known.consumer == *log.consumer() && known.key == *cursor.key());
+                if let Some(known) = known {
+                    let at = self.inner.cursors(session, Page::first()).await?;
+                    return Ok(WokenLog::new(known, at.head, at.clear_index));
+                }
+            }
+            How::TouchMovesHead => self.take_head(session, &cursor).await?,
+            _ => {}
+        }
+        let wake = WakeLog::new(log.consumer().clone(), other)?;
+        let mut woken = self.inner.wake_log(session, wake).await?;
+        if self.is(How::WakeShowsIdle) {
+            woken.cursor.head = None;
+        }
+        Ok(woken)
+    }
+
+    /// Completes the cursor's head, if it is free, without any others.
+    async fn take_head(&self, session: &SessionId, cursor: &CursorRef) -> Result<()> {
+        let mut others = Vec::new();
+        for other in self.inner.all_cursors(session).await? {
+            let other = match other.key {
+                CursorKey::Event => CursorRef::event(other.consumer, other.position.next()),
+                CursorKey::Lane(lane) => CursorRef::lane(other.consumer, lane),
+                CursorKey::Log(log) => CursorRef::log(other.consumer, log),
+            };
+            others.extend(Some(other).filter(|other| other != cursor));
+        }
+        let claim = ClaimAvailable::new("saboteur", Duration::from_secs(1))?.exclude(others)?;
+        for head in self.inner.claim_available(session, claim).await?.into_heads() {
+            let done = CompleteAttempt::new(head.head.clone(), head.attempt());
+            let _ = self.inner.complete_attempt(session, done).await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn break_schedule(
@@ -44,6 +84,9 @@ impl<S: Timers + Presence> Broken<S> {
                 timer.key(),
                 timer.event().event_id().map_or("", |id| id.as_str())
             ))?,
+            How::TimerKeysCut => {
+                TimerKey::new(timer.key().as_str().chars().take(255).collect::<String>())?
+            }
             _ => timer.key().clone(),
         };
         let after = match self.how {

@@ -15,21 +15,28 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use a2_core::{Event, EventId, Presence, SessionId, Timers};
+use a2_core::{Event, EventId, HeadRef, Namespace, Presence, PresenceRows, SessionId, Timers};
 use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
-use crate::{BoxError, Factory, Setup, Subject};
+use crate::{BoxError, Factory, RuleId, Setup, Subject};
 
-/// Lists the saboteurs: what each breaks, and the case that catches it.
+/// Lists the saboteurs: the rule that each breaks, how, and the case that catches it and names the
+/// rule.
 macro_rules! saboteurs {
-    ($($how:ident: $breaks:literal => $case:literal;)*) => {
+    ($($how:ident breaks $rule:ident: $breaks:literal => $case:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum How { $($how),* }
 
         /// Every saboteur.
-        pub static SABOTEURS: &[Saboteur] = &[$(
-            Saboteur { how: How::$how, name: stringify!($how), breaks: $breaks, caught_by: $case }
-        ),*];
+        pub static SABOTEURS: &[Saboteur] = &[$(Saboteur {
+            how: How::$how,
+            name: stringify!($how),
+            rule: RuleId::$rule,
+            breaks: $breaks,
+            caught_by: $case,
+        }),*];
     };
 }
 
@@ -38,6 +45,7 @@ macro_rules! saboteurs {
 pub struct Saboteur {
     how: How,
     name: &'static str,
+    rule: RuleId,
     breaks: &'static str,
     caught_by: &'static str,
 }
@@ -47,6 +55,12 @@ impl Saboteur {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The rule that it breaks.
+    #[must_use]
+    pub fn rule(&self) -> RuleId {
+        self.rule
     }
 
     /// What it does wrong.
@@ -70,150 +84,200 @@ impl fmt::Debug for Saboteur {
 
 saboteurs! {
     // Appending.
-    IndexesFromTwo: "an append answers indexes one too high" => "append.index.dense";
-    AnswersBackwards: "an append answers its events in the wrong order" => "append.index.dense";
-    ReplayUnmarked: "a replay does not say that it is one" => "append.replay.whole_batch";
-    ReplayAppends: "a batch sent again is appended again under new ids" => "append.replay.whole_batch";
-    ReplayInLogOrder: "a replay answers in log order, not the request's" => "append.replay.in_request_order";
-    PartialAppendsTheRest: "of a partly known batch the new events are appended" => "append.partial.existing";
-    PartialNamesAll: "a partial duplicate names every id of the batch" => "append.partial.existing";
-    ExpectedHeadIgnored: "expected_head is not looked at" => "append.expected_head.conflict";
-    OriginIgnored: "origin_index is not looked at on an append" => "append.origin.below_clear";
-    CauseUnchecked: "a cause that is not current is stored all the same" => "append.cause.never_claimed";
-    CauseForgotten: "an event's cause is not stored" => "append.cause.stored";
-    PendingNever: "has_pending is always false" => "append.has_pending.targets";
-    PendingAlways: "has_pending is always true" => "append.has_pending.served";
-    PendingOfAll: "has_pending counts consumers that are not served" => "append.has_pending.served";
-    CreatedAtZero: "created_at is not the clock's" => "append.answer.equals_the_stored";
-    FirstTargetOnly: "an event is queued on its first target alone" => "append.targets.hundred_of_one_event";
-    DeclaredLogsStay: "an append does not move the declared logs" => "append.has_pending.declared_log";
-    IdsOutliveClear: "ids of an earlier lifetime are still owned" => "append.ids.free_after_clear";
-    EmptyAppendRefused: "an empty batch is refused" => "append.empty.answers_has_pending";
+    IndexesFromTwo breaks R2: "an append answers indexes one too high" => "append.index.dense";
+    AnswersBackwards breaks R2: "an append answers its events in the wrong order" => "append.index.dense";
+    ReplayUnmarked breaks R40: "a replay does not say that it is one" => "append.replay.whole_batch";
+    ReplayAppends breaks R40: "a batch sent again is appended again under new ids" => "append.replay.whole_batch";
+    ReplayInLogOrder breaks R40: "a replay answers in log order, not the request's" => "append.replay.in_request_order";
+    PartialAppendsTheRest breaks R36: "of a partly known batch the new events are appended" => "append.partial.existing";
+    PartialNamesAll breaks R40: "a partial duplicate names every id of the batch" => "append.partial.existing";
+    ExpectedHeadIgnored breaks R40: "expected_head is not looked at" => "append.expected_head.conflict";
+    OriginIgnored breaks R40: "origin_index is not looked at on an append" => "append.origin.below_clear";
+    CauseUnchecked breaks R25: "a cause that is not current is stored all the same" => "append.cause.never_claimed";
+    CauseForgotten breaks R3: "an event's cause is not stored" => "append.cause.stored";
+    PendingNever breaks R42: "has_pending is always false" => "append.has_pending.targets";
+    PendingAlways breaks R42: "has_pending is always true" => "append.has_pending.served";
+    PendingOfAll breaks R19: "has_pending counts consumers that are not served" => "append.has_pending.served";
+    CreatedAtZero breaks R3: "created_at is not the clock's" => "append.answer.equals_the_stored";
+    FirstTargetOnly breaks R17: "an event is queued on its first target alone" => "append.targets.hundred_of_one_event";
+    DeclaredLogsStay breaks R40: "an append does not move the declared logs" => "append.has_pending.declared_log";
+    IdsOutliveClear breaks R70: "ids of an earlier lifetime are still owned" => "append.ids.free_after_clear";
+    EmptyAppendRefused breaks R40: "an empty batch is refused" => "append.empty.answers_has_pending";
+    BatchInTwo breaks R5: "a batch is appended in two steps" => "read.view.whole_batches";
+    ExpectedHeadFirst breaks R37: "expected_head is looked at before a replay" => "append.replay.before_expected_head";
+    IdsMadeByTheStore breaks R41: "an event without an id gets another with each sending" => "append.ids.generated";
+    ConflictIsInvalid breaks R88: "a head conflict has the code of an invalid argument" => "append.expected_head.conflict";
+    ConflictIsRetryable breaks R89: "a cleared session is reported as one that may come back" => "errors.conflicts_are_final";
     // Reading.
-    GapInRead: "a read leaves an event out" => "append.index.dense";
-    AfterIsInclusive: "a read begins with the event at `after`" => "read.range.after_and_through";
-    ThroughIsExclusive: "a read ends before `through`" => "read.range.after_and_through";
-    ReadLimitIgnored: "a read answers more than its limit" => "read.limit.given";
-    ReadHeadIsLast: "a read's head is its last event's index" => "read.range.after_and_through";
-    UnknownSessionFails: "reading an unknown session is an error" => "read.empty.unknown_session";
-    ClearIndexForgotten: "a read answers clear_index 0" => "read.clear.from_the_marker";
-    MarkerUnread: "the clear marker is not read" => "read.clear.from_the_marker";
-    PayloadsReparsed: "payloads go through a parsed value" => "payloads.exact.append_and_read";
+    GapInRead breaks R2: "a read leaves an event out" => "append.index.dense";
+    AfterIsInclusive breaks R43: "a read begins with the event at `after`" => "read.range.after_and_through";
+    ThroughIsExclusive breaks R43: "a read ends before `through`" => "read.range.after_and_through";
+    ReadLimitIgnored breaks R43: "a read answers more than its limit" => "read.limit.given";
+    ReadHeadIsLast breaks R43: "a read's head is its last event's index" => "read.range.after_and_through";
+    UnknownSessionFails breaks R1: "reading an unknown session is an error" => "read.empty.unknown_session";
+    ClearIndexForgotten breaks R43: "a read answers clear_index 0" => "read.clear.from_the_marker";
+    MarkerUnread breaks R43: "the clear marker is not read" => "read.clear.from_the_marker";
+    PayloadsReparsed breaks R4: "payloads go through a parsed value" => "payloads.exact.append_and_read";
+    BytesUncapped breaks R11: "a read goes on past 16 MiB" => "read.limit.bytes";
+    SystemClock breaks R32: "created_at is the system's time, whatever the store's clock" => "time.created_at.the_clock";
+    CreatedAtMonotonic breaks R35: "created_at never steps back" => "time.created_at.steps_back";
+    HoleUnnoticed breaks R6: "an event that is missing is not noticed" => "corrupt.read.names_the_place";
     // Claiming.
-    ClaimLimitIgnored: "a claim takes more than its limit" => "claims.limit.first_in_order";
-    ClaimExcludeIgnored: "excluded cursors are claimed" => "claims.busy.excluded";
-    ClaimThroughIgnored: "heads above `through` are claimed" => "claims.through.bounds";
-    ClaimServedIgnored: "heads of consumers that are not served are claimed" => "claims.busy.of_served_only";
-    ClaimOrderReversed: "claimed heads are not in head order" => "claims.order.consumer_kind_name";
-    BudgetIgnored: "a lapse never dead-letters" => "claims.budget.dead_lettered";
-    BudgetOffByOne: "a lapse dead-letters one failure late" => "claims.budget.dead_lettered";
-    EntryBudgetIgnored: "a served entry's own budget is not looked at" => "claims.budget.entry_is_lower";
-    LeaseTooLong: "a lease lasts twice its ttl" => "claims.expiry.exactly_now";
-    LeaseTooShort: "a lease lasts half its ttl" => "claims.state.first_attempt";
-    BusyIsSettled: "busy work is taken for none" => "claims.busy.exact";
-    SettledIsBusy: "no work is taken for busy work" => "claims.settled.no_targets";
-    RetryAfterLate: "retry_after is later than the soonest expiry" => "claims.busy.exact";
-    RunIgnored: "a claim brings no run" => "claims.run.untyped";
-    RunTooLong: "a run is one event too long" => "claims.run.untyped";
-    RunBeyondThrough: "a run goes past `through`" => "claims.run.capped_by_through";
-    LapseNotCounted: "a lapsed lease counts no failure" => "claims.lapse.counts_one_failure";
-    ClaimSentTwice: "a claim is sent twice" => "claims.state.first_attempt";
-    LaneHandsOutTwo: "a lane hands out its second event with the first" => "names.glued.lane_and_index";
+    ClaimLimitIgnored breaks R45: "a claim takes more than its limit" => "claims.limit.first_in_order";
+    ClaimExcludeIgnored breaks R44: "excluded cursors are claimed" => "claims.busy.excluded";
+    ClaimThroughIgnored breaks R44: "heads above `through` are claimed" => "claims.through.bounds";
+    ClaimServedIgnored breaks R19: "heads of consumers that are not served are claimed" => "claims.busy.of_served_only";
+    ClaimOrderReversed breaks R26: "claimed heads are not in head order" => "claims.order.consumer_kind_name";
+    BudgetIgnored breaks R46: "a lapse never dead-letters" => "claims.budget.dead_lettered";
+    BudgetOffByOne breaks R46: "a lapse dead-letters one failure late" => "claims.budget.dead_lettered";
+    EntryBudgetIgnored breaks R46: "a served entry's own budget is not looked at" => "claims.budget.entry_is_lower";
+    LeaseTooLong breaks R33: "a lease lasts twice its ttl" => "claims.expiry.exactly_now";
+    LeaseTooShort breaks R45: "a lease lasts half its ttl" => "claims.state.first_attempt";
+    BusyIsSettled breaks R47: "busy work is taken for none" => "claims.busy.exact";
+    SettledIsBusy breaks R47: "no work is taken for busy work" => "claims.settled.no_targets";
+    RetryAfterLate breaks R47: "retry_after is later than the soonest expiry" => "claims.busy.exact";
+    RunIgnored breaks R48: "a claim brings no run" => "claims.run.untyped";
+    RunTooLong breaks R48: "a run is one event too long" => "claims.run.untyped";
+    RunBeyondThrough breaks R48: "a run goes past `through`" => "claims.run.capped_by_through";
+    LapseNotCounted breaks R46: "a lapsed lease counts no failure" => "claims.lapse.counts_one_failure";
+    ClaimSentTwice breaks R39: "a claim is sent twice" => "claims.state.first_attempt";
+    LaneHandsOutTwo breaks R15: "a lane hands out its second event with the first" => "lanes.head.one_at_a_time";
+    DefaultLimitHigher breaks R10: "a claim without a limit takes 100" => "claims.limit.default_64";
+    LeaseCapped breaks R13: "no lease lasts longer than a month" => "claims.ttl.clamped";
+    ConsumersFolded breaks R8: "served consumers are looked up in lower case" => "served.list.names_exactly";
+    LaneExcludesLog breaks R16: "to exclude a lane excludes the log of its name" => "claims.exclude.lane_is_not_its_log";
+    FirstClaimForgotten breaks R21: "the first time of claiming is the last" => "claims.state.next_attempt";
+    AttemptsRestart breaks R22: "attempts are counted from the last failure on" => "claims.state.next_attempt";
+    OwnLeaseIsFree breaks R24: "a holder can claim again what it holds" => "claims.busy.own_lease_too";
+    ClaimMakesLogs breaks R49: "a claim makes the logs that it declares" => "claims.cursors.not_created";
     // Renewing and releasing.
-    RenewNeverShortens: "a renewal keeps a later expiry" => "renew.current.sooner";
-    RenewForAnyone: "a claim is renewed for another holder" => "renew.neither.another_holder";
-    RenewRevives: "an expired lease is renewed" => "renew.neither.expired";
-    ExpiredIsSuperseded: "an expired lease counts as superseded" => "renew.neither.expired";
-    SupersededUnnamed: "a renewal does not name what is superseded" => "renew.superseded.taken_over";
-    ReleaseCosts: "a release counts as a failure" => "release.current.no_failure";
-    ReleaseDoesNothing: "a release answers and does nothing" => "release.current.at_once";
-    ReleaseForAnyone: "a claim is released for another holder" => "release.nothing.another_holder";
+    RenewNeverShortens breaks R50: "a renewal keeps a later expiry" => "renew.current.sooner";
+    RenewForAnyone breaks R50: "a claim is renewed for another holder" => "renew.neither.another_holder";
+    RenewRevives breaks R50: "an expired lease is renewed" => "renew.neither.expired";
+    ExpiredIsSuperseded breaks R50: "an expired lease counts as superseded" => "renew.neither.expired";
+    SupersededUnnamed breaks R50: "a renewal does not name what is superseded" => "renew.superseded.taken_over";
+    ReleaseCosts breaks R51: "a release counts as a failure" => "release.current.no_failure";
+    ReleaseDoesNothing breaks R51: "a release answers and does nothing" => "release.current.at_once";
+    ReleaseForAnyone breaks R51: "a claim is released for another holder" => "release.nothing.another_holder";
+    RenewFromExpiry breaks R50: "a renewal is added to what is left of the lease" => "renew.current.from_now";
+    ReleaseAlwaysAnswers breaks R38: "a release sent again says that it gave back" => "retries.release";
     // Completing and failing.
-    FenceMissing: "a completion of a superseded attempt commits" => "complete.checks.taken_over";
-    ReplayedCompletionSuperseded: "a completion sent again is superseded" => "complete.replay.event";
-    CompletionIdsUnchecked: "a completion sent again with other ids is a replay" => "complete.replay.other_ids";
-    ReturnedEventsLost: "returned events are not appended" => "streams.returned_events";
-    ReturnedWithoutCause: "returned events have no cause" => "complete.returned.cause";
-    CompleteThroughIgnored: "a completion does not go `through`" => "logs.through.everything_is_done";
-    ThenClaimIgnored: "then_claim claims nothing" => "complete.then_claim.next_of_lane";
-    ThenClaimNotAfterSuperseded: "a superseded call does not claim" => "complete.then_claim.superseded_claims_too";
-    BeyondIsSuperseded: "an index that does not exist is superseded" => "complete.checks.no_such_index";
-    ClearedIsNotFound: "an index below the clear does not exist" => "complete.checks.cleared";
-    PartialCompletes: "a completion with a known id commits without it" => "complete.duplicates.some_owned_f52";
-    RetryAfterIgnored: "a failed head can be claimed at once" => "fail.hold.retry_after";
-    FailBudgetIgnored: "a failure never dead-letters" => "fail.budget.reached";
-    FailBudgetOffByOne: "a failure dead-letters one late" => "fail.budget.reached";
-    FailFenceMissing: "a superseded attempt can fail its head" => "fail.checks.taken_over";
-    ErrorTextLost: "the error text is not kept" => "fail.error.exactly";
+    FenceMissing breaks R52: "a completion of a superseded attempt commits" => "complete.checks.taken_over";
+    ReplayedCompletionSuperseded breaks R52: "a completion sent again is superseded" => "complete.replay.event";
+    CompletionIdsUnchecked breaks R52: "a completion sent again with other ids is a replay" => "complete.replay.other_ids";
+    ReturnedEventsLost breaks R52: "returned events are not appended" => "complete.returned.one_batch";
+    ReturnedWithoutCause breaks R52: "returned events have no cause" => "complete.returned.cause";
+    CompleteThroughIgnored breaks R55: "a completion does not go `through`" => "logs.through.everything_is_done";
+    ThenClaimIgnored breaks R54: "then_claim claims nothing" => "complete.then_claim.next_of_lane";
+    ThenClaimNotAfterSuperseded breaks R54: "a superseded call does not claim" => "complete.then_claim.superseded_claims_too";
+    BeyondIsSuperseded breaks R52: "an index that does not exist is superseded" => "complete.checks.no_such_index";
+    ClearedIsNotFound breaks R52: "an index below the clear does not exist" => "complete.checks.cleared";
+    PartialCompletes breaks R52: "a completion with a known id commits without it" => "complete.duplicates.some_owned_f52";
+    RetryAfterIgnored breaks R56: "a failed head can be claimed at once" => "fail.hold.retry_after";
+    FailBudgetIgnored breaks R56: "a failure never dead-letters" => "fail.budget.reached";
+    FailBudgetOffByOne breaks R56: "a failure dead-letters one late" => "fail.budget.reached";
+    FailFenceMissing breaks R56: "a superseded attempt can fail its head" => "fail.checks.taken_over";
+    ErrorTextLost breaks R12: "the error text is not kept" => "fail.error.exactly";
+    OnlyLastCompletionKept breaks R53: "only a session's last completion is remembered" => "complete.replay.lane_for_the_whole_lifetime";
+    CompletionSkipsToEnd breaks R31: "a log goes on at the log's head" => "logs.step.one_by_one";
+    OneIsNoBudget breaks R57: "a budget of one counts as none" => "fail.budget.one_at_once";
+    DeadLetterPassedOver breaks R23: "a lane goes on past its dead letter" => "lanes.blocked.dead_letter";
     // Dead letters and cursors.
-    DeadLettersBackwards: "dead letters are not in head order" => "dead_letters.list.in_head_order";
-    DeadLettersEndEarly: "a listing ends after its first page" => "dead_letters.pages.every_size";
-    RedriveAlwaysTrue: "a redrive of nothing answers true" => "dead_letters.redriven.false_otherwise";
-    SkipRetries: "a skip retries" => "dead_letters.skip.every_kind";
-    RetrySkips: "a retry skips" => "dead_letters.retry.keeps_the_other_fields";
-    CursorsUnordered: "cursors are listed in the wrong order" => "cursors.list.consumer_kind_name";
-    PositionIsHead: "a cursor's position is its head" => "event_cursors.position.head_minus_one";
-    BackfillIgnored: "a new log never starts with what is stored" => "wake_log.missing.backfill";
-    BackfillAlways: "a new log always starts with what is stored" => "wake_log.missing.at_the_logs_head";
-    LogTypesIgnored: "a log takes every type" => "logs.missing.backfill_typed";
+    DeadLettersBackwards breaks R58: "dead letters are not in head order" => "dead_letters.list.in_head_order";
+    DeadLettersEndEarly breaks R62: "a listing ends after its first page" => "dead_letters.pages.every_size";
+    RedriveAlwaysTrue breaks R60: "a redrive of nothing answers true" => "dead_letters.redriven.false_otherwise";
+    SkipRetries breaks R60: "a skip retries" => "dead_letters.skip.every_kind";
+    RetrySkips breaks R60: "a retry skips" => "dead_letters.retry.keeps_the_other_fields";
+    CursorsUnordered breaks R59: "cursors are listed in the wrong order" => "cursors.list.consumer_kind_name";
+    PositionIsHead breaks R20: "a cursor's position is its head" => "event_cursors.position.head_minus_one";
+    BackfillIgnored breaks R28: "a new log never starts with what is stored" => "wake_log.missing.backfill";
+    BackfillAlways breaks R28: "a new log always starts with what is stored" => "wake_log.missing.at_the_logs_head";
+    LogTypesIgnored breaks R18: "a log takes every type" => "logs.missing.backfill_typed";
+    EveryAppendTouches breaks R27: "an append touches declared logs that take none of it" => "logs.touch.not_without_an_event_it_takes";
+    WakeDoesNothingAgain breaks R29: "waking an idle log does not move it" => "wake_log.idle.next_it_takes";
+    TouchMovesHead breaks R30: "waking a log takes its head away" => "wake_log.head.types_recorded";
+    WakeShowsIdle breaks R61: "waking does not answer the cursor's head" => "wake_log.answer.all_of_it";
+    InvalidInputVague breaks R14: "a refusal does not name the field" => "errors.text";
     // Snapshots.
-    PinsIgnored: "a pinned snapshot is not kept" => "pins.keep.older_while_live";
-    SnapshotThroughIgnored: "snapshot_through is not looked at" => "snapshots.read.snapshot_through";
-    SnapshotAboveHead: "a snapshot above the head is taken in silence" => "snapshots.put.above_the_head";
-    LatestSnapshotHidden: "latest_snapshot is the one that was read" => "snapshots.read.through_hides_the_latest";
+    PinsIgnored breaks R64: "a pinned snapshot is not kept" => "pins.keep.older_while_live";
+    SnapshotThroughIgnored breaks R66: "snapshot_through is not looked at" => "snapshots.read.snapshot_through";
+    SnapshotAboveHead breaks R65: "a snapshot above the head is taken in silence" => "snapshots.put.above_the_head";
+    LatestSnapshotHidden breaks R67: "latest_snapshot is the one that was read" => "snapshots.read.through_hides_the_latest";
+    ReducersShareSnapshots breaks R63: "all reducers have one snapshot" => "snapshots.put.per_reducer_and_session";
     // Lifetimes.
-    ClearUnconditional: "if_last_index is not looked at" => "clear.if_last_index.differs";
-    ClearCauseIgnored: "a clear's cause is not looked at" => "clear.cause.not_current";
-    ClearAgain: "a clear sent again clears again" => "clear.id.already_done";
-    ClearOtherId: "the marker gets another id" => "read.clear.marker";
-    ReclaimNeverDone: "reclaim is never done" => "reclaim.done.nothing_to_do";
-    ReclaimClaimsDone: "reclaim says done at once" => "reclaim.done.in_pieces";
+    ClearUnconditional breaks R68: "if_last_index is not looked at" => "clear.if_last_index.differs";
+    ClearCauseIgnored breaks R68: "a clear's cause is not looked at" => "clear.cause.not_current";
+    ClearAgain breaks R68: "a clear sent again clears again" => "clear.id.already_done";
+    ClearOtherId breaks R69: "the marker gets another id" => "read.clear.marker";
+    ReclaimNeverDone breaks R73: "reclaim is never done" => "reclaim.done.nothing_to_do";
+    ReclaimClaimsDone breaks R73: "reclaim says done at once" => "reclaim.done.in_pieces";
+    ClearReclaims breaks R71: "a clear deletes what is below it" => "reclaim.done.in_pieces";
+    IndexesRestart breaks R72: "a lifetime's indexes begin with 1 again" => "clear.answer.indexes";
     // Timers.
-    TimersFireEarly: "a timer is due at once" => "timers.fire.not_before_due";
-    TimerOriginIgnored: "a timer's origin is not looked at" => "timers.schedule.origin_cleared";
-    UnscheduleAlwaysTrue: "unscheduling nothing answers true" => "timers.unschedule.whether_there_was_one";
-    FireLimitIgnored: "fire_timers takes more than its limit" => "timers.fire.limit";
-    TimerNotReplaced: "a key scheduled again is a second timer" => "timers.schedule.replaces";
+    TimersFireEarly breaks R76: "a timer is due at once" => "timers.fire.not_before_due";
+    TimerOriginIgnored breaks R74: "a timer's origin is not looked at" => "timers.schedule.origin_cleared";
+    UnscheduleAlwaysTrue breaks R75: "unscheduling nothing answers true" => "timers.unschedule.whether_there_was_one";
+    FireLimitIgnored breaks R76: "fire_timers takes more than its limit" => "timers.fire.limit";
+    TimerNotReplaced breaks R74: "a key scheduled again is a second timer" => "timers.schedule.replaces";
+    TimerKeysCut breaks R7: "a timer's key is cut at 255 bytes" => "names.length.longest_timer_key";
     // Finding work.
-    SessionsForget: "the listing of sessions leaves one out" => "sessions.pages";
-    PendingForgetsTimers: "a session with a timer alone is not pending" => "pending.timers";
-    PendingServedIgnored: "pending lists work that is not served" => "pending.served";
-    NotBeforeTooLate: "not_before is later than the first chance" => "pending.not_before.never_late";
+    SessionsForget breaks R77: "the listing of sessions leaves one out" => "sessions.pages";
+    PendingForgetsTimers breaks R78: "a session with a timer alone is not pending" => "pending.timers";
+    PendingServedIgnored breaks R78: "pending lists work that is not served" => "pending.served";
+    NotBeforeTooLate breaks R78: "not_before is later than the first chance" => "pending.not_before.never_late";
     // Streams.
-    StreamRepeats: "a stream yields an event twice" => "streams.history_then_live";
-    StreamSkips: "a stream leaves an event out" => "streams.history_then_live";
-    StreamStartsAt: "a stream begins with `start_after` itself" => "streams.from_the_middle";
-    StreamEnds: "a stream ends with the history" => "streams.history_then_live";
-    HintsNever: "there are no work hints" => "hints.append";
+    StreamRepeats breaks R80: "a stream yields an event twice" => "streams.history_then_live";
+    StreamSkips breaks R80: "a stream leaves an event out" => "streams.history_then_live";
+    StreamStartsAt breaks R80: "a stream begins with `start_after` itself" => "streams.from_the_middle";
+    StreamEnds breaks R80: "a stream ends with the history" => "streams.history_then_live";
+    HintsNever breaks R79: "there are no work hints" => "hints.append";
+    StreamSkipsMarker breaks R81: "a stream does not give the marker" => "streams.clear.before";
+    StreamEndsInSilence breaks R82: "a stream that fails ends without a word" => "close.streams.waiting";
+    ClosedGoesOn breaks R90: "a closed store goes on" => "close.calls.refused";
     // Presence.
-    PresenceOutlives: "a field outlives its ttl" => "presence.ttl.gone_after";
-    PresenceRemoveIgnored: "null does not remove a field" => "presence.write.null_removes";
-    PresenceSeenForgotten: "what a participant has seen is not kept" => "presence.seen.of_the_last_write";
-    PresencePatchless: "a presence write answers no patch" => "presence.patch.fields";
+    PresenceOutlives breaks R84: "a field outlives its ttl" => "presence.ttl.gone_after";
+    PresenceRemoveIgnored breaks R84: "null does not remove a field" => "presence.write.null_removes";
+    PresenceSeenForgotten breaks R84: "what a participant has seen is not kept" => "presence.seen.of_the_last_write";
+    ExpiredRowsRead breaks R86: "expired rows are read until there are others" => "presence.ttl.exactly_now_is_expired";
+    WatchStartsEmpty breaks R87: "a watch begins with an empty namespace" => "presence.watch.rows_first";
+    PresencePatchless breaks R85: "a presence write answers no patch" => "presence.patch.fields";
 }
 
+/// Closes a store.
+type Close<S> = Arc<dyn Fn(S) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// A factory of stores that break a rule.
-pub struct Sabotaged<F, G> {
+pub struct Sabotaged<F, G, S> {
     saboteur: Saboteur,
     open: F,
     again: G,
+    close: Close<S>,
 }
 
-impl<F, G> Sabotaged<F, G> {
-    /// Breaks the stores that `open` gives; `again` opens a second handle on one's data.
-    pub fn new(saboteur: Saboteur, open: F, again: G) -> Self {
-        Self { saboteur, open, again }
+impl<F, G, S> Sabotaged<F, G, S> {
+    /// Breaks the stores that `open` gives; `again` opens a second handle on one's data, `close`
+    /// closes one.
+    pub fn new<Fut>(
+        saboteur: Saboteur,
+        open: F,
+        again: G,
+        close: impl Fn(S) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        Self { saboteur, open, again, close: Arc::new(move |store| close(store).boxed()) }
     }
 }
 
-impl<F, G> fmt::Debug for Sabotaged<F, G> {
+impl<F, G, S> fmt::Debug for Sabotaged<F, G, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Sabotaged").field(&self.saboteur).finish()
     }
 }
 
 #[async_trait]
-impl<F, G, S> Factory for Sabotaged<F, G>
+impl<F, G, S> Factory for Sabotaged<F, G, S>
 where
     F: Fn(&Setup) -> S + Send + Sync + 'static,
     G: Fn(&S, &Setup) -> S + Clone + Send + Sync + 'static,
@@ -227,10 +291,12 @@ where
         let inner = (self.open)(&setup);
         let broken = Broken { inner, how: self.saboteur.how, seen: Arc::default() };
         let (first, again) = (broken.clone(), self.again.clone());
-        Ok(Subject::full(broken).another(move || {
+        let close = Arc::clone(&self.close);
+        Ok(broken.subject(Arc::clone(&close)).another(move || {
             let inner = again(&first.inner, &setup);
             let broken = Broken { inner, how: first.how, seen: Arc::clone(&first.seen) };
-            async move { Ok(Subject::full(broken)) }
+            let subject = broken.subject(Arc::clone(&close));
+            async move { Ok(subject) }
         }))
     }
 }
@@ -248,6 +314,28 @@ pub(crate) struct Broken<S> {
 struct Seen {
     events: HashMap<(SessionId, EventId), Event>,
     reclaims: HashMap<SessionId, u32>,
+    completed: HashMap<SessionId, HeadRef>,
+    rows: HashMap<Namespace, PresenceRows>,
+}
+
+impl<S: Timers + Presence + Clone + 'static> Broken<S> {
+    fn subject(self, close: Close<S>) -> Subject {
+        let (inner, how) = (self.inner.clone(), self.how);
+        let subject = Subject::full(self).closing(move || {
+            let close = (how != How::ClosedGoesOn).then(|| close(inner.clone()));
+            async move {
+                if let Some(close) = close {
+                    close.await;
+                }
+                Ok(())
+            }
+        });
+        match how {
+            // The store does not notice; there is no need to take anything out.
+            How::HoleUnnoticed => subject.losing_events(|_, _| async { Ok(()) }),
+            _ => subject,
+        }
+    }
 }
 
 impl<S> Broken<S> {

@@ -144,10 +144,10 @@ impl<S: Timers + Presence> Presence for Broken<S> {
     }
 
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
-        self.inner.read_presence(namespace).await
+        self.break_read_presence(namespace).await
     }
 
     fn watch_presence(&self, namespace: &Namespace) -> PresenceStream {
-        self.inner.watch_presence(namespace)
+        self.break_watch_presence(namespace)
     }
 }

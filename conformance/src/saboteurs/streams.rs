@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use a2_core::{
-    EventStream, Index, Namespace, Presence, PresencePatch, PresenceUpdate, Result, Served,
-    SessionId, Timers, WorkHints,
+    EventStream, Index, Namespace, Presence, PresenceChange, PresencePatch, PresenceRows,
+    PresenceStream, PresenceUpdate, Result, Served, SessionId, Timers, WorkHints,
 };
 use futures_util::{StreamExt, future, stream};
 
@@ -26,6 +26,12 @@ impl<S: Timers + Presence> Broken<S> {
                 sound.filter(|event| future::ready(event.as_ref().map_or(true, |e| e.index != 2))),
             ),
             How::StreamEnds => EventStream::new(sound.take(1)),
+            How::StreamEndsInSilence => {
+                EventStream::new(sound.take_while(|event| future::ready(event.is_ok())))
+            }
+            How::StreamSkipsMarker => EventStream::new(sound.filter(|event| {
+                future::ready(event.as_ref().map_or(true, |e| !e.event_type.is_clear()))
+            })),
             _ => sound,
         }
     }
@@ -57,5 +63,34 @@ impl<S: Timers + Presence> Broken<S> {
         }
         let patch = self.inner.set_presence(namespace, other).await?;
         Ok(patch.filter(|_| !self.is(How::PresencePatchless)))
+    }
+
+    pub(super) async fn break_read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
+        let rows = self.inner.read_presence(namespace).await?;
+        if self.is(How::ExpiredRowsRead) {
+            let mut seen = self.seen();
+            if !rows.rows.is_empty() {
+                seen.rows.insert(namespace.clone(), rows);
+            }
+            return Ok(seen
+                .rows
+                .get(namespace)
+                .cloned()
+                .unwrap_or_else(|| PresenceRows::new(Vec::new())));
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn break_watch_presence(&self, namespace: &Namespace) -> PresenceStream {
+        let sound = self.inner.watch_presence(namespace);
+        match self.how {
+            How::WatchStartsEmpty => PresenceStream::new(sound.map(|change| match change {
+                Ok(PresenceChange::Rows(_)) => {
+                    Ok(PresenceChange::Rows(PresenceRows::new(Vec::new())))
+                }
+                change => change,
+            })),
+            _ => sound,
+        }
     }
 }

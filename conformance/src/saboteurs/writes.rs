@@ -1,9 +1,10 @@
 //! Appends, clears and snapshots gone wrong.
 
 use a2_core::{
-    Append, Appended, Clear, Cleared, Error, ErrorKind, Event, EventId, Events, Index, Json,
+    Append, Appended, Clear, Cleared, Clock, Error, ErrorKind, Event, EventId, Events, Index, Json,
     NewEvent, Presence, PutSnapshots, ReadRange, ReadState, Reclaimed, ReducerName, Result, Served,
-    SessionId, SnapshotWrite, SnapshotsPut, StateRead, Timers, Timestamp,
+    SessionId, SnapshotWrite, SnapshotsPut, StateRead, StoreExt, SystemClock, Timers, Timestamp,
+    WakeLog,
 };
 
 use super::{Broken, How};
@@ -56,6 +57,26 @@ impl<S: Timers + Presence> Broken<S> {
                 let served = super::claims::untyped(append.served_list())?;
                 append.served(served)
             }
+            How::BatchInTwo if events.len() > 1 => {
+                return self.append_in_two(session, append).await;
+            }
+            How::ExpectedHeadFirst => {
+                let actual = self.inner.head(session).await?;
+                if let Some(expected) = append.head_expected().filter(|head| *head != actual) {
+                    return Err(ErrorKind::HeadConflict { expected, actual }.into());
+                }
+                append
+            }
+            How::IdsMadeByTheStore => {
+                let made = events.iter().map(|event| match event.event_id() {
+                    // Only a generated id looks like this.
+                    Some(id) if id.as_str().matches('-').count() == 4 => {
+                        rebuilt(event, false, true, 100)?.id(EventId::generate())
+                    }
+                    _ => Ok(event.clone()),
+                });
+                with_events(&append, made.collect::<Result<_>>()?)?
+            }
             How::CauseUnchecked | How::CauseForgotten => {
                 let kept: Result<_> =
                     events.iter().map(|event| rebuilt(event, true, false, 100)).collect();
@@ -85,6 +106,19 @@ impl<S: Timers + Presence> Broken<S> {
         self.break_appended(session, &append, &events, answer).await
     }
 
+    /// The first event alone, then the others.
+    async fn append_in_two(&self, session: &SessionId, append: Append) -> Result<Appended> {
+        let mut events = append.events().to_vec();
+        let rest = events.split_off(1);
+        let mut first = self.inner.append(session, with_events(&append, events)?).await?;
+        tokio::task::yield_now().await;
+        let rest = Append::new(rest)?.served(append.served_list().clone());
+        let rest = self.inner.append(session, rest).await?;
+        first.events.extend(rest.events);
+        first.has_pending = rest.has_pending;
+        Ok(first)
+    }
+
     async fn break_appended(
         &self,
         session: &SessionId,
@@ -94,9 +128,21 @@ impl<S: Timers + Presence> Broken<S> {
     ) -> Result<Appended> {
         let mut appended = match answer {
             Ok(appended) => appended,
-            Err(error) => return self.break_partial(session, append, error).await,
+            Err(error) => return self.break_refusal(session, append, error).await,
         };
         match self.how {
+            How::EveryAppendTouches => {
+                for (consumer, log) in append.served_list().declarations() {
+                    let wake = WakeLog::new(consumer.clone(), log.clone())?;
+                    let _ = self.inner.wake_log(session, wake).await?;
+                }
+            }
+            How::IndexesRestart => {
+                let read = self.inner.read(session, ReadRange::after(Index::MAX)).await?;
+                for event in &mut appended.events {
+                    event.index = Index::new(event.index.get() - read.clear_index.get())?;
+                }
+            }
             How::IndexesFromTwo => {
                 for event in &mut appended.events {
                     event.index = event.index.next();
@@ -133,14 +179,21 @@ impl<S: Timers + Presence> Broken<S> {
         Ok(appended)
     }
 
-    async fn break_partial(
+    async fn break_refusal(
         &self,
         session: &SessionId,
         append: &Append,
         error: Error,
     ) -> Result<Appended> {
-        let ErrorKind::PartialDuplicateBatch { existing } = error.kind() else {
-            return Err(error);
+        let existing = match (self.how, error.kind()) {
+            (How::ConflictIsInvalid, ErrorKind::HeadConflict { .. }) => {
+                return Err(Error::invalid("expected_head", "must be the head"));
+            }
+            (How::ConflictIsRetryable, ErrorKind::SessionCleared { .. }) => {
+                return Err(Error::unavailable("the session was cleared"));
+            }
+            (_, ErrorKind::PartialDuplicateBatch { existing }) => existing,
+            _ => return Err(error),
         };
         let ids = || append.events().iter().filter_map(NewEvent::event_id).cloned();
         match self.how {
@@ -177,8 +230,28 @@ impl<S: Timers + Presence> Broken<S> {
             How::ReadLimitIgnored => ReadRange::after(after).through(through),
             _ => range,
         };
+        let limit = range.max_events();
         let mut read = self.inner.read(session, range).await?;
         match self.how {
+            How::BytesUncapped => {
+                while let Some(last) = read.events.last().map(|event| event.index)
+                    && last < read.head.min(through)
+                    && read.events.len() < limit
+                {
+                    let more = ReadRange::after(last).through(through).limit(limit)?;
+                    read.events.extend(self.inner.read(session, more).await?.events);
+                }
+            }
+            How::SystemClock => {
+                read.events.iter_mut().for_each(|event| event.created_at = SystemClock.now());
+            }
+            How::CreatedAtMonotonic => {
+                let mut latest = Timestamp::EPOCH;
+                for event in &mut read.events {
+                    latest = latest.max(event.created_at);
+                    event.created_at = latest;
+                }
+            }
             How::GapInRead => read.events.retain(|event| event.index != 2),
             How::ReadHeadIsLast => {
                 read.head = read.events.last().map_or(Index::ZERO, |event| event.index);
@@ -224,7 +297,9 @@ impl<S: Timers + Presence> Broken<S> {
             How::ClearOtherId => rebuilt(false, true, true)?,
             _ => clear,
         };
-        self.inner.clear(session, clear).await
+        let cleared = self.inner.clear(session, clear).await?;
+        while self.is(How::ClearReclaims) && !self.inner.reclaim(session).await?.done {}
+        Ok(cleared)
     }
 
     pub(super) async fn break_reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
@@ -246,6 +321,13 @@ impl<S: Timers + Presence> Broken<S> {
         Ok(reclaimed)
     }
 
+    fn misnamed(&self, reducer: &ReducerName) -> Result<ReducerName> {
+        match self.how {
+            How::ReducersShareSnapshots => ReducerName::new("one"),
+            _ => Ok(reducer.clone()),
+        }
+    }
+
     pub(super) async fn break_put_snapshots(
         &self,
         session: &SessionId,
@@ -262,7 +344,7 @@ impl<S: Timers + Presence> Broken<S> {
             }
             _ => writes,
         };
-        self.inner.put_snapshots(session, reducer, writes).await
+        self.inner.put_snapshots(session, &self.misnamed(reducer)?, writes).await
     }
 
     pub(super) async fn break_read_state(
@@ -275,7 +357,7 @@ impl<S: Timers + Presence> Broken<S> {
             How::SnapshotThroughIgnored => ReadState::through(read.end()),
             _ => read,
         };
-        let mut state = self.inner.read_state(session, reducer, read).await?;
+        let mut state = self.inner.read_state(session, &self.misnamed(reducer)?, read).await?;
         if self.is(How::LatestSnapshotHidden) {
             state.latest_snapshot = state.snapshot.as_ref().map(|snapshot| snapshot.index);
         }
