@@ -11,13 +11,14 @@ use crate::case::cases;
 use crate::kit::*;
 
 cases![
-    "names.within.causes" => causes;
-    "names.within.completions" => completions;
-    "names.within.pins" => pins;
-    "names.within.timers" => timers: needs(Timers);
-    "names.within.served_and_excluded" => served_and_excluded;
-    "names.within.dead_letters" => dead_letters;
-    "names.within.markers" => markers;
+    all: rules(R8);
+    "names.within.causes" => causes: rules(R3, F30);
+    "names.within.completions" => completions: rules(R52, F32);
+    "names.within.pins" => pins: rules(R64, F30);
+    "names.within.timers" => timers: rules(R74, F32), needs(Timers);
+    "names.within.served_and_excluded" => served_and_excluded: rules(R19, R44);
+    "names.within.dead_letters" => dead_letters: rules(R58, R62);
+    "names.within.markers" => markers: rules(R68, F32);
 ];
 
 /// One event for the lane of each name, consumer and lane of the same name; all claimed.

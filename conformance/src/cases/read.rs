@@ -22,7 +22,7 @@ cases![
     "read.clear.latest_marker" => latest_marker: rules(R43, R72);
     "read.pages.read_all" => read_all: rules(R43);
     "read.view.whole_batches" => whole_batches: rules(R5, R36, R43);
-    "read.view.during_clears" => during_clears;
+    "read.view.during_clears" => during_clears: rules(R5, R43, F47);
     "read.view.another_handle" => another_handle: rules(R36, R43), needs(Another);
 ];
 

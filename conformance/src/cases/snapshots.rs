@@ -19,7 +19,7 @@ cases![
     "snapshots.read.snapshot_through" => read_snapshot_through: rules(R66);
     "snapshots.read.ten_thousand_events" => read_ten_thousand_events: rules(R67), slow;
     "snapshots.read.bytes" => read_bytes: rules(R11, R67), slow;
-    "snapshots.read.one_view" => read_one_view;
+    "snapshots.read.one_view" => read_one_view: rules(R63, R66);
     "snapshots.put.latest_replaces_older" => put_latest_replaces_older: rules(R63);
     "snapshots.put.equal_replaces" => put_equal_replaces: rules(R65);
     "snapshots.put.late_is_ignored" => put_late_is_ignored: rules(R65, F48);
