@@ -366,7 +366,8 @@ impl Writer {
             self.watch.own_events(first, last);
         }
         for job in jobs.iter_mut() {
-            job.committed();
+            // It is done, whatever becomes of those who wait for it.
+            let _ = catch_unwind(AssertUnwindSafe(|| job.committed()));
         }
         true
     }

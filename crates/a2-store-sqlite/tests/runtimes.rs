@@ -74,7 +74,7 @@ fn without_a_runtime() {
 
 /// An executor without any runtime behind it.
 fn poll_by_hand(mut future: std::pin::Pin<Box<dyn Future<Output = ()> + '_>>) {
-    use std::task::{Context, Poll, Wake, Waker};
+    use std::task::{Context, Wake, Waker};
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
         fn wake(self: std::sync::Arc<Self>) {
@@ -83,7 +83,7 @@ fn poll_by_hand(mut future: std::pin::Pin<Box<dyn Future<Output = ()> + '_>>) {
     }
     let waker = Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    while let Poll::Pending = future.as_mut().poll(&mut context) {
+    while future.as_mut().poll(&mut context).is_pending() {
         std::thread::park();
     }
 }
