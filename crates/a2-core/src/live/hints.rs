@@ -1,7 +1,6 @@
 //! Hints that sessions may have work: those that were appended to or redriven, as the hub is told
 //! of them, and those whose timers become due by the store's clock.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::{Clock, Error, Result, Served, SessionId, Timestamp, WorkHint, WorkHi
 use super::hub::Hub;
 use super::polling::{BackOff, Polling, Ticker};
 use super::registry::Cooperative;
-use super::watchers::{ALWAYS, TimerNews, Watch};
+use super::watchers::{ALWAYS, Sessions, TimerNews, Watch};
 
 /// Most timers asked for at a time.
 const PAGE: usize = 256;
@@ -75,7 +74,7 @@ pub fn work_hints(
         from: ALWAYS,
         next: Some(ALWAYS),
         scan: None,
-        overdue: VecDeque::new(),
+        overdue: Sessions::default(),
         overdue_next: false,
         ended: false,
     };
@@ -102,7 +101,7 @@ struct Hinter<D> {
     /// Due timers that are still to be asked for.
     scan: Option<Scan>,
     /// Sessions with due timers, to tell.
-    overdue: VecDeque<SessionId>,
+    overdue: Sessions,
     /// Whether the next hint comes from `overdue` if there are both.
     overdue_next: bool,
     ended: bool,
@@ -151,7 +150,7 @@ impl<D: DueTimers> Hinter<D> {
     fn pop(&mut self) -> Option<SessionId> {
         self.overdue_next = !self.overdue_next;
         if self.overdue_next
-            && let Some(session) = self.overdue.pop_front()
+            && let Some(session) = self.overdue.pop()
         {
             return Some(session);
         }
@@ -160,7 +159,7 @@ impl<D: DueTimers> Hinter<D> {
                 return Some(session);
             }
         }
-        self.overdue.pop_front()
+        self.overdue.pop()
     }
 
     /// Asks the store about timers, as far as there is something to ask.
@@ -194,7 +193,7 @@ impl<D: DueTimers> Hinter<D> {
                 }
                 _ => (self.scan, self.next) = (None, None),
             }
-            self.overdue.extend(page.into_iter().map(|timer| timer.session));
+            page.iter().for_each(|timer| self.overdue.push(&timer.session));
             self.back_off.reset();
         }
         if self.scan.is_none() && self.next.is_none() {

@@ -40,23 +40,28 @@ struct News {
 
 /// Sessions in the order of their first hint, each once.
 #[derive(Debug, Default)]
-struct Sessions {
+pub(super) struct Sessions {
     queue: VecDeque<SessionId>,
     members: HashSet<SessionId>,
 }
 
 impl Sessions {
-    fn push(&mut self, session: &SessionId) {
+    /// Takes in a session, unless it is there or there are too many.
+    pub(super) fn push(&mut self, session: &SessionId) {
         if self.queue.len() < HINTS && !self.members.contains(session) {
             self.members.insert(session.clone());
             self.queue.push_back(session.clone());
         }
     }
 
-    fn pop(&mut self) -> Option<SessionId> {
+    pub(super) fn pop(&mut self) -> Option<SessionId> {
         let session = self.queue.pop_front()?;
         self.members.remove(&session);
         Some(session)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 }
 
@@ -173,7 +178,7 @@ impl Watch {
     /// Ready when there is anything to tell.
     pub(super) fn poll_news(&self, cx: &Context<'_>) -> Poll<()> {
         let mut news = lock(&self.watcher.0);
-        let quiet = news.sessions.queue.is_empty() && news.timers.is_empty() && !self.is_closed();
+        let quiet = news.sessions.is_empty() && news.timers.is_empty() && !self.is_closed();
         if !quiet {
             return Poll::Ready(());
         }

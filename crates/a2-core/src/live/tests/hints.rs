@@ -199,6 +199,16 @@ async fn overdue_timers_are_hinted_at_the_start_however_many_there_are() {
 }
 
 #[tokio::test]
+async fn a_session_with_several_due_timers_is_hinted_once() {
+    let (hub, timers, clock) = quiet();
+    for (due_at, name) in [(700, "several-a"), (800, "several-b"), (900, "several-a")] {
+        timers.set(due_at, name);
+    }
+    let mut hints = watch(&hub, &timers, &clock);
+    assert_eq!(hinted(&mut hints), ["several-a", "several-b"]);
+}
+
+#[tokio::test]
 async fn appends_and_due_timers_take_turns() {
     let (hub, timers, clock) = quiet();
     timers.set(900, "turn-timer-1");
