@@ -58,7 +58,7 @@ impl Lifetime {
     }
 
     /// The number of a head's row; none for a log's, whose only head stands with its consumer.
-    fn row_number(&self, at: &HeadRef) -> Option<usize> {
+    pub(crate) fn row_number(&self, at: &HeadRef) -> Option<usize> {
         match &at.cursor {
             CursorKey::Event => self.find_row(&at.consumer, None, at.index),
             CursorKey::Lane(lane) => self.find_row(&at.consumer, Some(lane), at.index),
@@ -100,20 +100,33 @@ impl Lifetime {
 
     pub(crate) fn add_head(&mut self, at: &HeadRef, status: HeadStatus) {
         let consumer = self.consumer_or_new(&at.consumer);
-        let stage = Stage::new(status);
+        let (stage, row) = (Stage::new(status), self.rows.len());
+        let live = status == HeadStatus::Live;
         match &at.cursor {
             CursorKey::Log(name) => {
                 let head = LogHead { index: at.index, stage };
-                self.consumers[consumer].logs.insert(name.clone(), head);
+                let state = &mut self.consumers[consumer];
+                state.logs.insert(name.clone(), head);
+                if live {
+                    state.log_heads.free.insert(at.clone());
+                }
             }
             CursorKey::Event => {
-                self.consumers[consumer].events.insert(at.index);
+                let state = &mut self.consumers[consumer];
+                state.events.insert(at.index);
+                if live {
+                    state.rows.free.insert(row);
+                }
                 self.rows.push(Row { index: at.index, consumer, lane: NONE, next: NONE, stage });
             }
-            CursorKey::Lane(name) => self.add_to_lane(at.index, consumer, name, stage),
+            CursorKey::Lane(name) => {
+                self.add_to_lane(at.index, consumer, name, stage);
+                if live {
+                    self.consumers[consumer].rows.free.insert(row);
+                }
+            }
         }
-        if status == HeadStatus::Live {
-            self.consumers[consumer].add_free(at);
+        if live {
             self.follow_live(consumer);
         }
     }
@@ -156,20 +169,24 @@ impl Lifetime {
     pub(crate) fn update_head(&mut self, at: &HeadRef, before: &HeadRow, after: &HeadRow) {
         let consumer = if let CursorKey::Log(name) = &at.cursor {
             let Some(consumer) = self.consumer_number(&at.consumer) else { return };
-            if let Some(head) = self.consumers[consumer].logs.get_mut(name) {
+            let state = &mut self.consumers[consumer];
+            if let Some(head) = state.logs.get_mut(name) {
                 head.stage.set(after, &mut self.states);
             }
+            state.log_heads.moved(at.clone(), Some(before), Some(after));
             consumer
         } else {
-            let number = self.row_number(at);
-            let Some(row) = number.and_then(|number| self.rows.get_mut(number)) else { return };
+            let Some(number) = self.row_number(at) else { return };
+            let Some(row) = self.rows.get_mut(number) else { return };
             row.stage.set(after, &mut self.states);
+            let state = &mut self.consumers[row.consumer];
+            state.rows.moved(number, Some(before), Some(after));
             if after.status == HeadStatus::Done {
                 if let Some(lane) = self.lanes.get_mut(row.lane) {
                     lane.head = row.next;
                     lane.position = Some(at.index);
                 } else {
-                    self.consumers[row.consumer].events.remove(&at.index);
+                    state.events.remove(&at.index);
                 }
             }
             row.consumer
@@ -182,20 +199,21 @@ impl Lifetime {
                 self.dead.insert(at.clone());
             }
         }
-        self.consumers[consumer].moved(at, Some(before), Some(after));
         self.follow_live(consumer);
     }
 
+    /// Removes a log cursor's head.
     pub(crate) fn remove_head(&mut self, at: &HeadRef, before: &HeadRow) {
         let CursorKey::Log(name) = &at.cursor else { return };
         let Some(consumer) = self.consumer_number(&at.consumer) else { return };
-        if let Some(head) = self.consumers[consumer].logs.remove(name) {
+        let state = &mut self.consumers[consumer];
+        if let Some(head) = state.logs.remove(name) {
             head.stage.release(&mut self.states);
         }
+        state.log_heads.moved(at.clone(), Some(before), None);
         if before.status == HeadStatus::Dead {
             self.dead.remove(at);
         }
-        self.consumers[consumer].moved(at, Some(before), None);
         self.follow_live(consumer);
     }
 

@@ -90,6 +90,7 @@ mod session;
 mod store;
 mod tables;
 mod timers;
+mod waiting;
 
 pub use a2_core::*;
 

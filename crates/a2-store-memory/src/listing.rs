@@ -1,4 +1,4 @@
-//! Listings by consumer and name, from any place on.
+//! Listings: by consumer and name, from any place on; two in order as one.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -28,4 +28,18 @@ pub(crate) fn names<'a, N>(
         ListFrom::After(of, name) if of == consumer => (Excluded(name), Unbounded),
         _ => (Unbounded, Unbounded),
     }
+}
+
+/// Two ordered iterators as one; `in_order` says whether its first argument comes first.
+pub(crate) fn merge<T>(
+    a: impl Iterator<Item = T>,
+    b: impl Iterator<Item = T>,
+    in_order: impl Fn(&T, &T) -> bool,
+) -> impl Iterator<Item = T> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some(first), Some(second)) if !in_order(first, second) => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    })
 }

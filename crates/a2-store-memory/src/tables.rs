@@ -116,8 +116,7 @@ impl Tables for Session {
         through: Index,
         limit: usize,
     ) -> Result<Vec<HeadRef>> {
-        let consumer = self.life.consumer(consumer);
-        Ok(consumer.map(|state| state.free_heads(after, through, limit)).unwrap_or_default())
+        Ok(self.life.free_heads(consumer, after, through, limit))
     }
 
     fn held_heads(
@@ -127,8 +126,7 @@ impl Tables for Session {
         until: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Timestamp, HeadRef)>> {
-        let consumer = self.life.consumer(consumer);
-        Ok(consumer.map(|state| state.held_heads(after, until, limit)).unwrap_or_default())
+        Ok(self.life.held_heads(consumer, after, until, limit))
     }
 
     fn dead_heads(&mut self, after: Option<&HeadRef>, limit: usize) -> Result<Vec<HeadRef>> {

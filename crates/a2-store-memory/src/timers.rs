@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2_core::engine::TimerRow;
 use a2_core::{Index, TimerKey, Timestamp};
 
+use crate::listing::merge;
+
 /// Timers by key and by due time.
 #[derive(Debug, Default)]
 pub(crate) struct TimerSet {
@@ -179,18 +181,4 @@ impl Timers {
 /// Whether the lifetime that begins at `clear_index` has the timer.
 fn is_there(timer: &TimerRow, clear_index: Index) -> bool {
     timer.origin_index.is_none_or(|origin| origin >= clear_index)
-}
-
-/// Two ordered iterators as one.
-fn merge<T>(
-    a: impl Iterator<Item = T>,
-    b: impl Iterator<Item = T>,
-    in_order: impl Fn(&T, &T) -> bool,
-) -> impl Iterator<Item = T> {
-    let (mut a, mut b) = (a.peekable(), b.peekable());
-    std::iter::from_fn(move || match (a.peek(), b.peek()) {
-        (Some(first), Some(second)) if !in_order(first, second) => b.next(),
-        (Some(_), _) => a.next(),
-        (None, _) => b.next(),
-    })
 }
