@@ -235,10 +235,12 @@ impl NewEvent {
     #[must_use]
     pub fn target(mut self, target: Target) -> Self {
         // One above the limit is enough for the batch to be refused.
-        if self.targets.len() <= limits::EVENT_TARGETS && !self.targets.contains(&target) {
+        if self.targets.len() <= limits::EVENT_TARGETS
+            && let Err(place) = self.targets.binary_search(&target)
+        {
             // Most events have one.
             self.targets.reserve_exact(usize::from(self.targets.is_empty()));
-            self.targets.push(target);
+            self.targets.insert(place, target);
         }
         self
     }
@@ -277,7 +279,8 @@ impl NewEvent {
         &self.payload
     }
 
-    /// The cursors aimed at, each once.
+    /// The cursors aimed at, each once, in their order: by consumer, then the event's own before the
+    /// lanes.
     #[must_use]
     pub fn target_list(&self) -> &[Target] {
         &self.targets
@@ -428,9 +431,12 @@ mod tests {
     }
 
     #[test]
-    fn a_target_twice_counts_once() {
-        let target = Target::lane("c", "l").unwrap();
-        let event = NewEvent::new("t", &()).unwrap().targets([target.clone(), target.clone()]);
-        assert_eq!(event.target_list(), [target]);
+    fn targets_are_ordered_and_each_counts_once() {
+        let lane = |c, l| Target::lane(c, l).unwrap();
+        let event = |c| Target::event(c).unwrap();
+        let given =
+            [lane("c", "l"), lane("c", ""), event("d"), lane("c", "l"), event("c"), event("d")];
+        let new = NewEvent::new("t", &()).unwrap().targets(given);
+        assert_eq!(new.target_list(), [event("c"), lane("c", ""), lane("c", "l"), event("d")]);
     }
 }

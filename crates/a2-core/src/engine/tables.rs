@@ -171,7 +171,8 @@ pub trait Tables {
     fn head(&mut self, at: &HeadRef) -> Result<Option<HeadRow>>;
 
     /// Adds a row with an empty state: [`Live`](HeadStatus::Live) and free, or
-    /// [`Queued`](HeadStatus::Queued). There was none.
+    /// [`Queued`](HeadStatus::Queued). There was none. Event and lane cursors get theirs with the
+    /// event, those of one event in head order.
     fn add_head(&mut self, at: &HeadRef, status: HeadStatus) -> Result<()>;
 
     /// Replaces the row `before`, which is what [`head`](Tables::head) gave, with `after`.
