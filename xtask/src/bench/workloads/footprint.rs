@@ -14,7 +14,7 @@ use crate::bench::HeldArg;
 use crate::bench::measure::{Bench, Cx, Series, Target, Unit};
 use crate::bench::payload::{Data, SESSIONS};
 use crate::bench::probe::resident_bytes;
-use crate::bench::stores::{Engine, FILE, Opened};
+use crate::bench::stores::{Durability, Engine, FILE, Opened};
 
 /// Events whose bytes on disk are counted.
 const EVENTS: usize = 20_000;
