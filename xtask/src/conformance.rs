@@ -44,7 +44,7 @@ enum Backend {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Servers {
+pub(crate) enum Servers {
     /// A URL from the environment, else Docker, else binaries of this machine.
     Auto,
     /// Docker alone.

@@ -2,6 +2,8 @@
 
 mod bench;
 mod conformance;
+#[cfg(feature = "servers")]
+mod servers;
 
 use std::process::ExitCode;
 
@@ -22,6 +24,9 @@ enum Command {
     Conformance(conformance::Args),
     /// Measure the backends beside the bare engines.
     Bench(bench::Args),
+    /// Start real servers.
+    #[cfg(feature = "servers")]
+    Servers(servers::Args),
 }
 
 fn main() -> ExitCode {
@@ -39,5 +44,7 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Conformance(args) => runtime.block_on(conformance::run(args)),
         Command::Bench(args) => runtime.block_on(bench::run(args)),
+        #[cfg(feature = "servers")]
+        Command::Servers(args) => runtime.block_on(servers::run(args)),
     }
 }

@@ -37,6 +37,9 @@ enum Command {
     /// Measure the backends beside the bare engines (`--help` for its options).
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
+    /// Start real servers until Ctrl-C, or while a command runs (`--help` for its options).
+    #[command(disable_help_flag = true)]
+    Servers(Forwarded),
 }
 
 /// Options that are handed on as they are.
@@ -64,5 +67,9 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Package => package::run(&root),
         Command::Conformance(forwarded) => run::lab(&root, "conformance", &forwarded.args, &[]),
         Command::Bench(forwarded) => run::lab(&root, "bench", &forwarded.args, &["--release"]),
+        Command::Servers(forwarded) => {
+            let features = run::servers_features(&forwarded.args);
+            run::lab(&root, "servers", &forwarded.args, &["--features", features])
+        }
     }
 }

@@ -40,7 +40,37 @@ pub(crate) fn lab(root: &Path, command: &str, args: &[String], cargo_args: &[&st
     let mut run = cargo(root);
     run.args(["run", "--quiet", "--package", "xtask", "--bin", "lab"]).args(cargo_args);
     run.arg("--").arg(command).args(args);
-    echoed(&mut run)
+    replaced_by(&mut run)
+}
+
+/// Prints the command and becomes it, so that a signal to this process is one to it.
+#[cfg(unix)]
+fn replaced_by(command: &mut Command) -> Result<()> {
+    use std::os::unix::process::CommandExt;
+
+    let line = describe(command);
+    eprintln!("$ {line}");
+    let error = command.exec();
+    Err(error).with_context(|| format!("{line}: cannot be started"))
+}
+
+#[cfg(not(unix))]
+fn replaced_by(command: &mut Command) -> Result<()> {
+    echoed(command)
+}
+
+/// What a command that starts servers is built with. Docker's client is the heaviest dependency of
+/// all: it is built where Docker is asked for, or may be had.
+pub(crate) fn servers_features(args: &[String]) -> &'static str {
+    let own = args.split(|arg| arg == "--").next().unwrap_or_default();
+    let is = |policy: &str| {
+        let joined = format!("--servers={policy}");
+        own.contains(&joined) || own.windows(2).any(|pair| pair == ["--servers", policy])
+    };
+    let sockets = ["/var/run/docker.sock"].map(Path::new);
+    let may_be_had =
+        || std::env::var_os("DOCKER_HOST").is_some() || sockets.iter().any(|path| path.exists());
+    if is("docker") || (!is("local") && !is("url") && may_be_had()) { "docker" } else { "servers" }
 }
 
 /// The command as one would type it.
@@ -69,6 +99,18 @@ mod tests {
         let mut command = Command::new("/opt/rust/bin/cargo");
         command.args(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(describe(&command), r#"RUSTDOCFLAGS="-D warnings" cargo doc --no-deps"#);
+    }
+
+    #[test]
+    fn docker_is_built_in_where_it_is_asked_for() {
+        let features = |args: &[&str]| {
+            let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            servers_features(&args)
+        };
+        assert_eq!(features(&["--check", "--servers", "docker"]), "docker");
+        assert_eq!(features(&["--servers=docker"]), "docker");
+        assert_eq!(features(&["--servers", "local", "--", "x", "--servers=docker"]), "servers");
+        assert_eq!(features(&["--servers=url"]), "servers");
     }
 
     #[test]

@@ -18,13 +18,43 @@ pub(crate) const TASK: &str = "A2_SERVERS_TEST_CHILD";
 const READY: &str = "ready";
 
 /// Never dropped: as a harness that keeps its servers in a static.
-static HELD: Mutex<Option<(PostgresServer, PgBouncer, RedisServer, RedisCluster)>> =
-    Mutex::new(None);
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Held {
+    postgres: Option<PostgresServer>,
+    bouncer: Option<PgBouncer>,
+    redis: Option<RedisServer>,
+    cluster: Option<RedisCluster>,
+}
+
+impl Held {
+    async fn start(kinds: &str) -> Result<Self> {
+        let redis = Some(servers::redis(Servers::Local).await?);
+        let mut held = Self { redis, ..Self::default() };
+        if kinds != "redis" {
+            let postgres = servers::postgres(Servers::Local).await?;
+            held.bouncer = Some(servers::pgbouncer(&postgres).await?);
+            held.postgres = Some(postgres);
+        }
+        if kinds == "all" {
+            held.cluster = Some(servers::redis_cluster(Servers::Local).await?);
+        }
+        Ok(held)
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        let postgres = self.postgres.iter().filter_map(PostgresServer::process);
+        let single = self.redis.iter().filter_map(RedisServer::process);
+        let nodes = self.cluster.iter().flat_map(RedisCluster::processes);
+        postgres.chain(self.bouncer.iter().map(PgBouncer::process)).chain(single).chain(nodes)
+    }
+}
 
 /// What the child does.
 pub(crate) fn run(task: &str) -> ExitCode {
     let done = match task.split(' ').collect::<Vec<_>>()[..] {
-        ["hold", how] => runtime().block_on(hold(how)),
+        ["hold", kinds, how] => runtime().block_on(hold(kinds, how)),
         ["describe", kind, servers] => runtime().block_on(describe(kind, servers)),
         _ => Err(format!("no such task: {task}").into()),
     };
@@ -37,27 +67,18 @@ pub(crate) fn run(task: &str) -> ExitCode {
     }
 }
 
-/// Starts one server of each kind, says what they would leave, and ends as it is told to.
-async fn hold(how: &str) -> Result {
-    let postgres = servers::postgres(Servers::Local).await?;
-    let bouncer = servers::pgbouncer(&postgres).await?;
-    let redis = servers::redis(Servers::Local).await?;
-    let cluster = servers::redis_cluster(Servers::Local).await?;
-    let none = || "no process".to_owned();
-    let ours = [postgres.process().ok_or_else(none)?, bouncer.process()];
-    let single = redis.process().ok_or_else(none)?;
-    for process in ours.into_iter().chain([single]).chain(cluster.processes()) {
-        println!("{} {}", process.pid().ok_or_else(none)?, process.folder().display());
+/// Starts servers, says what they would leave, and ends as it is told.
+async fn hold(kinds: &str, how: &str) -> Result {
+    let held = Held::start(kinds).await?;
+    for process in held.processes() {
+        println!("{} {}", process.pid().ok_or("it does not run")?, process.folder().display());
     }
-    if how == "paused" {
-        postgres.process().map(Process::pause);
-        redis.process().map(Process::pause);
+    if how == "pause" {
+        held.processes().for_each(Process::pause);
     }
     println!("{READY}");
     std::io::stdout().flush()?;
-    let mut held = HELD.lock().map_err(|error| error.to_string())?;
-    *held = Some((postgres, bouncer, redis, cluster));
-    drop(held);
+    *HELD.lock().map_err(|error| error.to_string())? = Some(held);
     match how {
         "return" => Ok(()),
         "exit" => std::process::exit(7),
@@ -100,14 +121,13 @@ fn command(task: &str) -> Result<Command> {
 }
 
 /// A child that holds servers, and what these would leave.
-pub(crate) fn holding(how: &str) -> Result<(Child, Vec<Traces>)> {
-    let mut child = command(&format!("hold {how}"))?.stdout(Stdio::piped()).spawn()?;
+pub(crate) fn holding(kinds: &str, how: &str) -> Result<(Child, Vec<Traces>)> {
+    let mut child = command(&format!("hold {kinds} {how}"))?.stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().ok_or("no output")?;
     let mut traces = Vec::new();
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         if line == READY {
-            assert_eq!(traces.len(), 6);
             return Ok((child, traces));
         }
         let (pid, folder) = line.split_once(' ').ok_or_else(|| line.clone())?;

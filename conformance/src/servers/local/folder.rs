@@ -22,11 +22,17 @@ const LOG: &str = "log";
 /// Ends the last program that was started in the folder, and removes the folder.
 const REAP: &str = r#"
 folder=$1 signal=$2
+runs() {
+  kill -s 0 "$1" || return 1
+  # One that nobody has waited for has ended all the same.
+  [ -r "/proc/$1/stat" ] && read -r stat <"/proc/$1/stat" && case ${stat##*) } in Z*) return 1; esac
+  return 0
+}
 if [ -n "$last" ]; then
   kill -s "$signal" "$last"
   kill -s CONT "$last"
   tries=0
-  while kill -s 0 "$last" && [ "$tries" -lt 80 ]; do
+  while runs "$last" && [ "$tries" -lt 80 ]; do
     sleep 0.1
     tries=$((tries + 1))
   done
