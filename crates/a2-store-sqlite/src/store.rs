@@ -286,7 +286,12 @@ impl Store for SqliteStore {
         release: ReleaseClaims,
     ) -> Result<Released> {
         let run = move |t: &mut SessionTables<'_>, _| engine::release_claims(t, &release);
-        self.write(session, "release_claims", 0, run, nobody).await
+        let wake = |hub: &Hub, session: &SessionId, done: &Released| {
+            if !done.released.is_empty() {
+                hub.hint(session);
+            }
+        };
+        self.write(session, "release_claims", 0, run, wake).await
     }
 
     async fn complete_attempt(

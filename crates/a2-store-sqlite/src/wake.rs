@@ -9,7 +9,7 @@
 //! Changes are told in the order of their commits: one of this store's own is told at once, unless
 //! others precede it that are not told yet; then the next look, which comes at once, tells them all.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use a2_core::live::{Hub, PresenceHub};
-use a2_core::{Namespace, SessionId};
+use a2_core::{Index, Namespace, SessionId};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
@@ -229,26 +229,32 @@ impl Watch {
 
     fn pass_on(&self, look: &mut Look) -> Sql<()> {
         let last = look.last(sql::EVENTS_LAST)?;
-        let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
+        let mut sessions: BTreeMap<SessionId, Reached> = BTreeMap::new();
+        let mut count = 0;
         for (after, through) in self.foreign(look.event, last) {
-            let found =
-                rows::all(&look.conn, sql::EVENTS_SINCE, [after, through, EVENTS], |row| {
-                    rows::name::<SessionId>(row, 1)
-                })?;
-            let full = found.len() as i64 == EVENTS;
-            sessions.extend(found);
-            if full || sessions.len() as i64 >= EVENTS {
-                sessions.clear();
-                self.hub.wake_all();
-                break;
+            let range = [after, through, EVENTS - count];
+            let events = rows::all(&look.conn, sql::EVENTS_SINCE, range, |row| {
+                Ok((rows::name::<SessionId>(row, 0)?, rows::index(row, 1)?, row.get(2)?))
+            })?;
+            count += events.len() as i64;
+            for (session, index, is_marker) in events {
+                let reached = sessions.entry(session).or_default();
+                reached.head = index;
+                reached.cleared = if is_marker { Some(index) } else { reached.cleared };
             }
         }
         look.event = last;
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.retain(|(_, end)| *end > last);
         drop(own);
-        for session in &sessions {
-            self.hub.wake(session);
+        if count >= EVENTS {
+            self.hub.wake_all();
+        }
+        for (session, reached) in &sessions {
+            if let Some(clear_index) = reached.cleared {
+                self.hub.cleared(session, clear_index);
+            }
+            self.hub.reached(session, reached.head);
         }
         self.hub.timers_changed();
         self.pass_changes_on(look)
@@ -275,7 +281,7 @@ impl Watch {
         *told = Some(*last);
         for (_, session, namespace, note) in changes {
             if let Some(session) = session {
-                self.hub.wake(&session);
+                self.hub.hint(&session);
             }
             if let Some(namespace) = namespace {
                 match note.as_deref().and_then(PatchNote::read) {
@@ -303,6 +309,13 @@ impl Watch {
         }
         foreign
     }
+}
+
+/// What others appended to a session.
+#[derive(Default)]
+struct Reached {
+    head: Index,
+    cleared: Option<Index>,
 }
 
 /// Where the last look left off.
