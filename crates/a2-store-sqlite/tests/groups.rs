@@ -37,14 +37,25 @@ async fn hold(store: &SqliteStore) -> (mpsc::Sender<()>, JoinHandle<()>) {
     (let_go, task)
 }
 
-/// Spawns an operation and lets it queue.
+/// Spawns an operation and waits until it was polled: by then it queues.
 async fn queue<T: Send + 'static>(
     operation: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
-    let task = tokio::spawn(operation);
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
+    let (polled, was_polled) = tokio::sync::oneshot::channel();
+    let task = tokio::spawn(async move {
+        let mut operation = std::pin::pin!(operation);
+        let mut polled = Some(polled);
+        std::future::poll_fn(move |cx| {
+            let answer = operation.as_mut().poll(cx);
+            if let Some(polled) = polled.take() {
+                // Nobody waits when the test has failed.
+                let _ = polled.send(());
+            }
+            answer
+        })
+        .await
+    });
+    was_polled.await.unwrap();
     task
 }
 
