@@ -1,8 +1,9 @@
 //! The last events of one session, shared by its streams.
 //!
-//! They are kept in small chunks that are sealed when a stream first asks for one: all streams then
-//! share the chunk, and each clones an event only as it yields it. Measured with 16 streams that
-//! take 64 events at a time: 480 instructions an event, 617 when each copies what it takes first.
+//! They are kept in small chunks that are sealed when a stream first asks for one: a stream takes up
+//! to 32 events with one pointer, holds the lock for that alone, and clones an event only as it
+//! yields it. Measured with 16 streams that take 64 events at a time, this saves a fifth of the
+//! instructions of handing each its copies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
