@@ -3,19 +3,22 @@
 use std::fmt;
 use std::io;
 
-use super::error::{Miss, Missed, ServerError};
+use super::error::{Kind, Miss, Missed, ServerError};
 use super::port::Ports;
 use super::probe::address::Address;
 use super::probe::redis::{self, CLUSTER_SCHEMES};
 use super::probe::until_ready;
-use super::redis::{RedisOptions, address, command, known};
+use super::redis::{INSTALL, RedisOptions, address, command, known};
 use super::source::{self, Source};
 use super::{Process, Reply, Servers, Setting, docker, local};
 
 const URL: &str = "A2_REDIS_CLUSTER_URL";
-const HOW_TO_GET: &str = "Install Redis 6.2 or newer or Valkey (on Debian the package \
-                          `redis-server`; its service need not run), or set A2_REDIS_CLUSTER_URL \
-                          to redis-cluster://HOST:PORT of a cluster that tests may write to.";
+const KIND: Kind = Kind {
+    name: "Redis Cluster",
+    install: INSTALL,
+    url: "A2_REDIS_CLUSTER_URL to redis-cluster://HOST:PORT of a cluster that tests may write to",
+    image: "A2_REDIS_IMAGE",
+};
 
 /// How many slots a cluster has.
 const SLOTS: usize = 16_384;
@@ -29,7 +32,7 @@ impl RedisOptions {
     /// # Errors
     /// There is none: the error says how to get one.
     pub async fn start_cluster(&self, servers: Servers) -> Result<RedisCluster, ServerError> {
-        let mut missed = Missed::new("Redis Cluster", HOW_TO_GET);
+        let mut missed = Missed::new(&KIND, servers);
         if servers.asks_url() {
             match self.cluster_at_url().await {
                 Ok(cluster) => return Ok(cluster),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Servers;
+
 /// No server: what was tried, and how to get one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
@@ -44,16 +46,39 @@ impl Miss {
     }
 }
 
+/// A kind of server, and how to get one on each way.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    /// What to install, and that a running service is not needed.
+    pub(super) install: &'static str,
+    /// Which variable to set.
+    pub(super) url: &'static str,
+    /// Which variable names an image.
+    pub(super) image: &'static str,
+}
+
+impl Kind {
+    fn how_to_get(&self, servers: Servers) -> String {
+        let Self { install, url, image, .. } = self;
+        match servers {
+            Servers::Auto => format!("Install {install}, or set {url}."),
+            Servers::Local => format!("Install {install}."),
+            Servers::Url => format!("Set {url}."),
+            Servers::Docker => format!("Start a Docker engine; {image} names another image."),
+        }
+    }
+}
+
 /// The ways that led to no server.
 pub(super) struct Missed {
-    what: &'static str,
-    how_to_get: &'static str,
+    kind: &'static Kind,
+    servers: Servers,
     reasons: Vec<String>,
 }
 
 impl Missed {
-    pub(super) fn new(what: &'static str, how_to_get: &'static str) -> Self {
-        Self { what, how_to_get, reasons: Vec::new() }
+    pub(super) fn new(kind: &'static Kind, servers: Servers) -> Self {
+        Self { kind, servers, reasons: Vec::new() }
     }
 
     /// Notes the miss; an error when no other way may be taken.
@@ -63,14 +88,15 @@ impl Missed {
                 self.reasons.push(reason);
                 Ok(())
             }
-            Miss::Failed(error) => Err(ServerError::new(format!("{}: {error}", self.what))),
+            Miss::Failed(error) => Err(ServerError::new(format!("{}: {error}", self.kind.name))),
         }
     }
 
     /// All of them, and how to get a server.
     pub(super) fn into_error(self) -> ServerError {
         let reasons = self.reasons.join("; ");
-        let message = format!("no {} server: {reasons}. {}", self.what, self.how_to_get);
+        let how = self.kind.how_to_get(self.servers);
+        let message = format!("no {} server: {reasons}. {how}", self.kind.name);
         ServerError { message, missing: true }
     }
 }
@@ -79,12 +105,15 @@ impl Missed {
 mod tests {
     use super::*;
 
+    const KIND: Kind = Kind { name: "Redis", install: "it", url: "U to x", image: "I" };
+
     #[test]
     fn every_way_is_told_and_how_to_get_one() {
-        let mut missed = Missed::new("Redis", "Install it.");
+        let mut missed = Missed::new(&KIND, Servers::Auto);
         missed.add(Miss::NotHad("A is not set".to_owned())).unwrap();
         missed.add(Miss::NotHad("b is not on PATH".to_owned())).unwrap();
-        let expected = "no Redis server: A is not set; b is not on PATH. Install it.";
+        let expected =
+            "no Redis server: A is not set; b is not on PATH. Install it, or set U to x.";
         let error = missed.into_error();
         assert_eq!(error.to_string(), expected);
         assert!(error.is_missing());
@@ -92,9 +121,17 @@ mod tests {
 
     #[test]
     fn one_that_does_not_work_ends_the_search() {
-        let mut missed = Missed::new("Redis", "Install it.");
+        let mut missed = Missed::new(&KIND, Servers::Auto);
         let error = missed.add(Miss::failed("A: refused")).unwrap_err();
         assert_eq!(error.to_string(), "Redis: A: refused");
         assert!(!error.is_missing());
+    }
+
+    #[test]
+    fn one_way_alone_is_the_one_to_take() {
+        assert_eq!(KIND.how_to_get(Servers::Local), "Install it.");
+        assert_eq!(KIND.how_to_get(Servers::Url), "Set U to x.");
+        let docker = "Start a Docker engine; I names another image.";
+        assert_eq!(KIND.how_to_get(Servers::Docker), docker);
     }
 }

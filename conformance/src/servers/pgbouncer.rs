@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use super::error::{Missed, ServerError};
+use super::error::{Kind, Missed, ServerError};
 use super::probe::address::Address;
 use super::probe::postgres::greet;
-use super::{PostgresServer, Process, Setting, local};
+use super::{PostgresServer, Process, Servers, Setting, local};
 
-const HOW_TO_GET: &str = "Install PgBouncer (on Debian the package `pgbouncer`; its service need \
-                          not run), or set A2_PGBOUNCER_BIN to its program.";
+const KIND: Kind = Kind {
+    name: "PgBouncer",
+    install: "PgBouncer (on Debian the package `pgbouncer`; its service need not run)",
+    url: "",
+    image: "",
+};
 
 /// What a PgBouncer is started with.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +39,7 @@ impl PgBouncerOptions {
     /// # Errors
     /// There is none: the error says how to get one.
     pub async fn start(&self, postgres: &PostgresServer) -> Result<PgBouncer, ServerError> {
-        let mut missed = Missed::new("PgBouncer", HOW_TO_GET);
+        let mut missed = Missed::new(&KIND, Servers::Local);
         match local::pgbouncer::start(postgres.address(), &self.settings).await {
             Ok(process) => {
                 let host = "127.0.0.1".to_owned();

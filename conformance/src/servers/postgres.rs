@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::{Miss, Missed, ServerError};
+use super::error::{Kind, Miss, Missed, ServerError};
 use super::probe::address::Address;
 use super::probe::postgres::{Greeting, SCHEMES, greet};
 use super::probe::until_ready;
@@ -10,9 +10,12 @@ use super::source::{self, Source};
 use super::{Process, Servers, Setting, docker, local};
 
 const URL: &str = "A2_POSTGRES_URL";
-const HOW_TO_GET: &str = "Install Postgres 14 or newer (on Debian the package `postgresql`; its \
-                          service need not run), or set A2_POSTGRES_URL to \
-                          postgres://USER@HOST:PORT/DATABASE of a server that tests may write to.";
+const KIND: Kind = Kind {
+    name: "Postgres",
+    install: "Postgres 14 or newer (on Debian the package `postgresql`; its service need not run)",
+    url: "A2_POSTGRES_URL to postgres://USER@HOST:PORT/DATABASE of a server that tests may write to",
+    image: "A2_POSTGRES_IMAGE",
+};
 
 /// What a Postgres is started with.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +43,7 @@ impl PostgresOptions {
     /// # Errors
     /// There is none: the error says how to get one.
     pub async fn start(&self, servers: Servers) -> Result<PostgresServer, ServerError> {
-        let mut missed = Missed::new("Postgres", HOW_TO_GET);
+        let mut missed = Missed::new(&KIND, servers);
         if servers.asks_url() {
             match self.at_url().await {
                 Ok(server) => return Ok(server),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::error::{Miss, Missed, ServerError};
+use super::error::{Kind, Miss, Missed, ServerError};
 use super::port::Ports;
 use super::probe::address::Address;
 use super::probe::redis::{self, SCHEMES};
@@ -12,9 +12,16 @@ use super::source::{self, Source};
 use super::{Process, Reply, Servers, Setting, docker, local};
 
 const URL: &str = "A2_REDIS_URL";
-const HOW_TO_GET: &str = "Install Redis 6.2 or newer or Valkey (on Debian the package \
-                          `redis-server`; its service need not run), or set A2_REDIS_URL to \
-                          redis://HOST:PORT of a server that tests may write to.";
+const KIND: Kind = Kind {
+    name: "Redis",
+    install: INSTALL,
+    url: "A2_REDIS_URL to redis://HOST:PORT of a server that tests may write to",
+    image: "A2_REDIS_IMAGE",
+};
+
+/// The same for a cluster.
+pub(super) const INSTALL: &str = "Redis 6.2 or newer or Valkey (on Debian the package \
+                                  `redis-server`; its service need not run)";
 
 /// Which writes are in the append-only file before they are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +86,7 @@ impl RedisOptions {
     /// # Errors
     /// There is none: the error says how to get one.
     pub async fn start(&self, servers: Servers) -> Result<RedisServer, ServerError> {
-        let mut missed = Missed::new("Redis", HOW_TO_GET);
+        let mut missed = Missed::new(&KIND, servers);
         if servers.asks_url() {
             match self.at_url().await {
                 Ok(server) => return Ok(server),

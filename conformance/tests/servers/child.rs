@@ -30,9 +30,10 @@ struct Held {
 
 impl Held {
     async fn start(kinds: &str) -> Result<Self> {
-        let redis = Some(servers::redis(Servers::Local).await?);
+        let servers = if kinds == "docker" { Servers::Docker } else { Servers::Local };
+        let redis = Some(servers::redis(servers).await?);
         let mut held = Self { redis, ..Self::default() };
-        if kinds != "redis" {
+        if ["some", "all"].contains(&kinds) {
             let postgres = servers::postgres(Servers::Local).await?;
             held.bouncer = Some(servers::pgbouncer(&postgres).await?);
             held.postgres = Some(postgres);
@@ -70,6 +71,7 @@ pub(crate) fn run(task: &str) -> ExitCode {
 /// Starts servers, says what they would leave, and ends as it is told.
 async fn hold(kinds: &str, how: &str) -> Result {
     let held = Held::start(kinds).await?;
+    println!("{}", held.redis.as_ref().map(RedisServer::url).unwrap_or_default());
     for process in held.processes() {
         println!("{} {}", process.pid().ok_or("it does not run")?, process.folder().display());
     }
@@ -121,20 +123,46 @@ fn command(task: &str) -> Result<Command> {
 }
 
 /// A child that holds servers, and what these would leave.
-pub(crate) fn holding(kinds: &str, how: &str) -> Result<(Child, Vec<Traces>)> {
-    let mut child = command(&format!("hold {kinds} {how}"))?.stdout(Stdio::piped()).spawn()?;
-    let stdout = child.stdout.take().ok_or("no output")?;
+pub(crate) struct Holding {
+    pub(crate) child: Child,
+    /// Of its Redis.
+    #[cfg_attr(not(feature = "docker"), allow(dead_code))]
+    pub(crate) url: String,
+    pub(crate) traces: Vec<Traces>,
+}
+
+impl Holding {
+    /// Sends it a signal and waits for its end.
+    pub(crate) fn end_by(&mut self, signal: &str) -> Result {
+        let pid = self.child.id().to_string();
+        let script = r#"kill -s "$1" "$2""#;
+        let sent = Command::new("sh").args(["-c", script, "sh", signal, &pid]).status()?;
+        assert!(sent.success());
+        assert!(!self.child.wait()?.success());
+        Ok(())
+    }
+}
+
+/// Starts a child; `docker` needs images that are named as they are for this process.
+pub(crate) fn holding(kinds: &str, how: &str) -> Result<Holding> {
+    let mut command = command(&format!("hold {kinds} {how}"))?;
+    if let Some(image) = std::env::var_os("A2_REDIS_IMAGE") {
+        command.env("A2_REDIS_IMAGE", image);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+    let url = lines.next().ok_or("no line")??;
     let mut traces = Vec::new();
-    for line in BufReader::new(stdout).lines() {
+    for line in lines {
         let line = line?;
         if line == READY {
-            return Ok((child, traces));
+            return Ok(Holding { child, url, traces });
         }
         let (pid, folder) = line.split_once(' ').ok_or_else(|| line.clone())?;
         let pid = pid.parse().map_err(|_| line.clone())?;
         traces.push(Traces { pid, folder: PathBuf::from(folder) });
     }
-    Err(format!("the child ended: {:?}", child.wait()).into())
+    Err(format!("the child ended: {url}, {:?}", child.wait()).into())
 }
 
 /// What a server is under another environment, or why there is none.

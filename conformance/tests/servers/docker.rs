@@ -9,7 +9,8 @@ use a2_conformance::servers::{
 };
 use libtest_mimic::{Completion, Trial};
 
-use crate::util::{Result, ask, connect, ignorable};
+use crate::child::holding;
+use crate::util::{Result, ask, connect, ignorable, until};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -17,6 +18,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         ignorable("docker::redis", redis),
         ignorable("docker::redis_cluster", redis_cluster),
         ignorable("docker::pgbouncer", pgbouncer),
+        ignorable("docker::sigkill", || signalled("KILL")),
+        ignorable("docker::sigterm", || signalled("TERM")),
+        ignorable("docker::leftovers", leftovers),
     ]
 }
 
@@ -33,11 +37,18 @@ fn had<T>(server: Result<T, ServerError>) -> Result<Result<T, Completion>> {
 
 /// The containers that bear a port of this machine, as the engine's own program lists them.
 fn published(port: u16) -> Result<BTreeSet<String>> {
-    let arguments = ["ps", "--all", "--format", "{{.ID}}\t{{.Ports}}"];
-    let output = Command::new("docker").args(arguments).output()?;
-    let text = String::from_utf8(output.stdout)?;
+    let text = docker(&["ps", "--all", "--format", "{{.ID}}\t{{.Ports}}"])?;
     let bears = |line: &&str| line.contains(&format!(":{port}->"));
     Ok(text.lines().filter(bears).map(str::to_owned).collect())
+}
+
+/// What the engine's own program says.
+fn docker(arguments: &[&str]) -> Result<String> {
+    let output = Command::new("docker").args(arguments).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 fn port(url: &str) -> Result<u16> {
@@ -122,5 +133,46 @@ async fn pgbouncer() -> Result<Completion> {
     let bouncer = servers::pgbouncer(&postgres).await?;
     let client = connect(bouncer.url()).await?;
     assert_eq!(ask(&client, "SELECT 1").await?, "1");
+    Ok(Completion::Completed)
+}
+
+/// A harness that ends without a drop leaves no container.
+async fn signalled(signal: &'static str) -> Result<Completion> {
+    if let Err(missing) = had(servers::redis(Servers::Docker).await)? {
+        return Ok(missing);
+    }
+    let mut held = tokio::task::spawn_blocking(|| holding("docker", "wait")).await??;
+    let port = port(&held.url)?;
+    assert_eq!(published(port)?.len(), 1);
+    held.end_by(signal)?;
+    until("it is removed", || async { published(port).is_ok_and(|left| left.is_empty()) }).await?;
+    Ok(Completion::Completed)
+}
+
+/// What a run has left, the next removes; what another run uses, it leaves alone.
+async fn leftovers() -> Result<Completion> {
+    let server = match had(servers::redis(Servers::Docker).await)? {
+        Ok(server) => server,
+        Err(missing) => return Ok(missing),
+    };
+    let lines = published(port(server.url())?)?;
+    let id = lines.first().and_then(|line| line.split('\t').next()).ok_or("no container")?;
+    let label = |name: &str| {
+        docker(&["inspect", "--format", &format!("{{{{index .Config.Labels \"{name}\"}}}}"), id])
+    };
+    assert_eq!(label("a2-conformance.process")?, std::process::id().to_string());
+    let machine = format!("a2-conformance.machine={}", label("a2-conformance.machine")?);
+    let image = docker(&["inspect", "--format", "{{.Image}}", id])?;
+    let left_by = |process: u32| {
+        let process = format!("a2-conformance.process={process}");
+        docker(&["create", "--label", &machine, "--label", &process, &image])
+    };
+    let mut ended = Command::new("true").spawn()?;
+    ended.wait()?;
+    let (dead, alive) = (left_by(ended.id())?, left_by(std::process::id())?);
+    drop(servers::redis(Servers::Docker).await?);
+    let left = docker(&["ps", "--all", "--no-trunc", "--quiet"])?;
+    docker(&["rm", &alive])?;
+    assert!(left.contains(&alive) && !left.contains(&dead), "{left}");
     Ok(Completion::Completed)
 }

@@ -1,7 +1,5 @@
 //! A harness that ends badly leaves no process and no folder.
 
-use std::process::Command;
-
 use a2_conformance::servers::{self, Servers};
 use libtest_mimic::Trial;
 
@@ -37,7 +35,8 @@ async fn panic() -> Result {
 }
 
 async fn signalled(kinds: &'static str, how: &'static str, signal: &'static str) -> Result {
-    let (mut child, traces) = tokio::task::spawn_blocking(move || holding(kinds, how)).await??;
+    let holding = tokio::task::spawn_blocking(move || holding(kinds, how));
+    let mut held = holding.await??;
     let expected = match kinds {
         "redis" => 1,
         // Postgres and PgBouncer too.
@@ -45,25 +44,22 @@ async fn signalled(kinds: &'static str, how: &'static str, signal: &'static str)
         // And a cluster of three.
         _ => 6,
     };
-    assert_eq!(traces.len(), expected);
-    assert!(traces.iter().all(|traces| !traces.are_gone()));
-    let script = r#"kill -s "$1" "$2""#;
-    let pid = child.id().to_string();
-    assert!(Command::new("sh").args(["-c", script, "sh", signal, &pid]).status()?.success());
-    assert!(!child.wait()?.success());
-    cleaned_up(&traces).await
+    assert_eq!(held.traces.len(), expected);
+    assert!(held.traces.iter().all(|traces| !traces.are_gone()));
+    held.end_by(signal)?;
+    cleaned_up(&held.traces).await
 }
 
 async fn by_itself(how: &'static str) -> Result {
-    let (mut child, traces) = tokio::task::spawn_blocking(move || holding("redis", how)).await??;
-    let status = child.wait()?;
+    let mut held = tokio::task::spawn_blocking(move || holding("redis", how)).await??;
+    let status = held.child.wait()?;
     let expected = match how {
         "return" => Some(0),
         "exit" => Some(7),
         _ => None,
     };
     assert_eq!(status.code(), expected);
-    cleaned_up(&traces).await
+    cleaned_up(&held.traces).await
 }
 
 async fn cleaned_up(traces: &[Traces]) -> Result {

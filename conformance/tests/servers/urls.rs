@@ -76,18 +76,15 @@ async fn cluster_of_somebody_else() -> Result {
 }
 
 async fn none_is_set() -> Result {
-    let how = "Install Postgres 14 or newer (on Debian the package `postgresql`; its service need \
-               not run), or set A2_POSTGRES_URL to postgres://USER@HOST:PORT/DATABASE of a server \
-               that tests may write to.";
+    let how = "Set A2_POSTGRES_URL to postgres://USER@HOST:PORT/DATABASE of a server that tests \
+               may write to.";
     let said = described("postgres", "url", Vec::new()).await?;
     assert_eq!(said, format!("missing: no Postgres server: A2_POSTGRES_URL is not set. {how}"));
-    let how = "Install Redis 6.2 or newer or Valkey (on Debian the package `redis-server`; its \
-               service need not run), or set A2_REDIS_URL to redis://HOST:PORT of a server that \
-               tests may write to.";
+    let how = "Set A2_REDIS_URL to redis://HOST:PORT of a server that tests may write to.";
     let said = described("redis", "url", Vec::new()).await?;
     assert_eq!(said, format!("missing: no Redis server: A2_REDIS_URL is not set. {how}"));
     let said = described("redis-cluster", "url", Vec::new()).await?;
-    let begin = "missing: no Redis Cluster server: A2_REDIS_CLUSTER_URL is not set. Install Redis";
+    let begin = "missing: no Redis Cluster server: A2_REDIS_CLUSTER_URL is not set. Set A2";
     assert!(said.starts_with(begin), "{said}");
     Ok(())
 }
@@ -129,9 +126,11 @@ async fn no_engine() -> Result {
         "missing: no Redis server: Docker: no engine answers ("
     } else {
         "missing: no Redis server: Docker: this program was built without it (feature `docker` of \
-         a2-conformance). Install Redis"
+         a2-conformance). "
     };
     assert!(said.starts_with(begin), "{said}");
+    let end = ". Start a Docker engine; A2_REDIS_IMAGE names another image.";
+    assert!(said.ends_with(end), "{said}");
     let found = described("redis", "auto", nowhere()).await?;
     assert!(found.starts_with("found: ") && found.contains("/"), "{found}");
     Ok(())

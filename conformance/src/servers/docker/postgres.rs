@@ -13,7 +13,8 @@ pub(in super::super) async fn start(settings: &[Setting]) -> Result<Container, M
     let image = source::variable(IMAGE).map_err(Miss::Failed)?;
     let mut command = Vec::new();
     if !settings.is_empty() {
-        command.push("postgres".to_owned());
+        // Outside of the container nothing but its port is reached.
+        command.extend(["postgres", "-c", "listen_addresses=*"].map(str::to_owned));
         let settings = settings.iter().map(|(name, value)| format!("{name}={value}"));
         command.extend(settings.flat_map(|setting| ["-c".to_owned(), setting]));
     }

@@ -11,16 +11,16 @@ const IMAGE: &str = "A2_REDIS_IMAGE";
 const DEFAULT_IMAGE: &str = "redis:7-alpine";
 
 /// The nodes share one network that way, and each is at the same port there and here, so that the
-/// addresses that they tell each other and their clients are right for both.
+/// addresses that they tell each other and their clients are right for both. Nothing but a shell is
+/// asked of the image.
 const NODES: &str = r#"
-settings=$1
+ports=$1
 shift
 server=$(command -v redis-server || command -v valkey-server) || exit 127
 trap 'exit 0' TERM
-for port do
-  mkdir -p "/tmp/$port"
-  printf '%s\n' "$settings" "port $port" "dir /tmp/$port" 'protected-mode no' >"/tmp/$port.conf"
-  "$server" "/tmp/$port.conf" &
+for port in $ports; do
+  "$server" "$@" --port "$port" --protected-mode no --dbfilename "$port.rdb" \
+    --appendfilename "$port.aof" --cluster-config-file "$port.conf" &
 done
 wait
 "#;
@@ -45,10 +45,9 @@ pub(in super::super) async fn start_nodes(settings: &[Setting]) -> Result<Contai
             ports.push(port);
         }
     }
-    let lines = settings.iter().map(|(name, value)| format!("{name} \"{value}\""));
     let mut command = ["sh", "-c", NODES, "sh"].map(str::to_owned).to_vec();
-    command.push(lines.collect::<Vec<_>>().join("\n"));
-    command.extend(ports.iter().map(ToString::to_string));
+    command.push(ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    command.extend(settings.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]));
     start_container(Wanted {
         image: image()?,
         ports: Published::Same(ports),
