@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
-use super::probe;
+use super::probe::{self, CpuTimes};
 
 /// What every measurement is told.
 #[derive(Debug, Clone)]
@@ -122,6 +122,7 @@ impl Bench {
     pub(crate) async fn run(self, cx: &Cx, rounds: usize) -> Result<Measured> {
         eprintln!("{} ({})", self.workload, self.setting);
         let mut probes = Vec::with_capacity(rounds);
+        let begin = CpuTimes::now();
         let mut values: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.series.len()];
         for round in 1..=rounds {
             let before = probe::fsync_micros(&cx.dir)?;
@@ -134,7 +135,8 @@ impl Bench {
             probes.push((before + after) / 2.0);
             eprintln!("  round {round} of {rounds}: {}", self.last_values(&values));
         }
-        Ok(self.evaluate(&probes, &values))
+        let others = CpuTimes::now().zip(begin).map(|(end, begin)| end.others_since(begin));
+        Ok(self.evaluate(&probes, &values, others))
     }
 
     fn last_values(&self, values: &[Vec<f64>]) -> String {
@@ -144,7 +146,7 @@ impl Bench {
         pairs.join(", ")
     }
 
-    fn evaluate(&self, probes: &[f64], values: &[Vec<f64>]) -> Measured {
+    fn evaluate(&self, probes: &[f64], values: &[Vec<f64>], others: Option<f64>) -> Measured {
         let kept = kept_rounds(probes);
         let keep = |values: &[f64]| kept.iter().map(|&round| values[round]).collect::<Vec<_>>();
         let figures = self.figures.iter().map(|figure| {
@@ -171,6 +173,7 @@ impl Bench {
             rounds: probes.len(),
             dropped: probes.len() - kept.len(),
             fsync_micros: Spread::of(probes.to_vec()),
+            others_cpu: others,
             figures: figures.collect(),
         }
     }
@@ -213,6 +216,8 @@ pub(crate) struct Measured {
     pub(crate) rounds: usize,
     pub(crate) dropped: usize,
     pub(crate) fsync_micros: Spread,
+    /// The share of the processors that other processes used meanwhile, where the system tells.
+    pub(crate) others_cpu: Option<f64>,
     pub(crate) figures: Vec<MeasuredFigure>,
 }
 

@@ -83,3 +83,48 @@ pub(crate) fn resident_bytes() -> Option<f64> {
     let kib: f64 = text.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024.0)
 }
+
+/// How much of the machine's processor time was used, by all and by this process, so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuTimes {
+    all: f64,
+    busy: f64,
+    own: f64,
+}
+
+impl CpuTimes {
+    /// Where the system tells.
+    pub(crate) fn now() -> Option<Self> {
+        let number = |text: &str| text.parse::<f64>().ok();
+        let system = std::fs::read_to_string("/proc/stat").ok()?;
+        // user nice system idle iowait irq softirq steal, in ticks of all processors together.
+        let ticks = system.lines().next()?.split_whitespace().skip(1).take(8);
+        let ticks = ticks.map(number).collect::<Option<Vec<_>>>()?;
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        let all = ticks.iter().sum::<f64>();
+        let process = std::fs::read_to_string("/proc/self/stat").ok()?;
+        // After the name, which is in parentheses and may hold spaces: utime and stime.
+        let mut fields = process.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let own = number(fields.next()?)? + number(fields.next()?)?;
+        Some(Self { all, busy: all - idle, own })
+    }
+
+    /// The share of the processors that others used from `earlier` until now.
+    pub(crate) fn others_since(self, earlier: Self) -> f64 {
+        let others = (self.busy - earlier.busy) - (self.own - earlier.own);
+        (others / (self.all - earlier.all).max(1.0)).clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_used_is_what_this_process_did_not() {
+        let earlier = CpuTimes { all: 1_000.0, busy: 400.0, own: 100.0 };
+        let later = CpuTimes { all: 1_200.0, busy: 500.0, own: 150.0 };
+        assert_eq!(later.others_since(earlier), 0.25);
+        assert_eq!(earlier.others_since(earlier), 0.0);
+    }
+}

@@ -77,13 +77,20 @@ impl Report {
     pub(crate) fn facts(&self) -> String {
         let m = &self.machine;
         let memory = m.memory_gib.map_or_else(String::new, |gib| format!(", {gib} GiB"));
+        let others = self.benches.iter().filter_map(|bench| bench.others_cpu);
+        let others = match others.reduce(f64::max) {
+            Some(most) => {
+                format!(" Other processes used at most {:.0} % of the processors.", 100.0 * most)
+            }
+            None => String::new(),
+        };
         let dropped: usize = self.benches.iter().map(|bench| bench.dropped).sum();
         let rounds: usize = self.benches.iter().map(|bench| bench.rounds).sum();
         format!(
             "A2 {}, SQLite {} (WAL; FULL syncs every commit, NORMAL at checkpoints), {}, {}.\n\
              {} × {}{memory}; a page appended and synced takes {:.0} µs here.\n\
              {} s a measurement; {dropped} of {rounds} rounds dropped because the disk was more than \
-             twice as fast or slow.",
+             twice as fast or slow.{others}",
             m.a2, m.sqlite, m.rustc, m.system, m.cores, m.cpu, m.fsync_micros, self.seconds
         )
     }
@@ -164,6 +171,7 @@ mod tests {
             rounds: 3,
             dropped: 0,
             fsync_micros: of(100.0, 90.0, 110.0),
+            others_cpu: None,
             figures: vec![],
         };
         assert_eq!(
