@@ -180,7 +180,7 @@ async fn hostile_types(cx: Cx) {
     let s = cx.session("types");
     let types: Vec<_> = HOSTILE.iter().copied().filter(|name| *name != "a2.clear").collect();
     append(&cx, &s, types.iter().map(|name| event(name, "null"))).await;
-    let stored: Vec<_> = log(&cx, &s).await.into_iter().map(|e| e.event_type).collect();
+    let stored: Vec<_> = log(&cx, &s).await.into_iter().map(|e| e.event_type.clone()).collect();
     assert_eq!(stored, types);
     // A log of one type takes its own alone.
     for (i, name) in types.iter().enumerate() {

@@ -40,7 +40,7 @@ async fn cause(cx: Cx) {
         finish_with(&cx, &s, head, [ev(&format!("k{i}"))]).await;
         expected.push(Some(Cause::new(head.head.clone(), 1)));
     }
-    let causes: Vec<_> = log(&cx, &s).await.into_iter().map(|event| event.cause).collect();
+    let causes: Vec<_> = log(&cx, &s).await.into_iter().map(|event| event.cause.clone()).collect();
     assert_eq!(causes, expected);
 }
 

@@ -1,17 +1,30 @@
 //! Events, what they are aimed at, and what caused them.
 
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::few::Few;
 use crate::{
     Consumer, CursorKey, Error, EventId, EventType, HeadRef, Index, Json, Lane, LogName, Result,
     SessionId, Timestamp, limits,
 };
 
-/// An event as it stands in the log.
+/// An event as it stands in the log; cheap to clone.
+///
+/// Its [fields](EventFields) are read through it: `event.payload`. An event is handed on far more
+/// often than it is made (to the caller, to every claim and to every stream), so clones share it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Event(Arc<EventFields>);
+
+/// What an [`Event`] holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Event {
+pub struct EventFields {
     /// Unique within the session's current lifetime.
     pub id: EventId,
     /// What happened.
@@ -42,7 +55,35 @@ impl Event {
         created_at: Timestamp,
         cause: Option<Cause>,
     ) -> Self {
-        Self { id, event_type, payload, index, session, created_at, cause }
+        let fields = EventFields { id, event_type, payload, index, session, created_at, cause };
+        Self(Arc::new(fields))
+    }
+
+    /// The fields, to take them apart.
+    #[must_use]
+    pub fn into_fields(self) -> EventFields {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl Deref for Event {
+    type Target = EventFields;
+
+    fn deref(&self) -> &EventFields {
+        &self.0
+    }
+}
+
+/// Changes a copy when others hold the event too.
+impl DerefMut for Event {
+    fn deref_mut(&mut self) -> &mut EventFields {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
@@ -181,7 +222,7 @@ pub struct NewEvent {
     id: Option<EventId>,
     event_type: EventType,
     payload: Json,
-    targets: Vec<Target>,
+    targets: Few<Target>,
     // Rare, and as large as all the rest: an event is moved a few times until it is stored.
     cause: Option<Box<Cause>>,
 }
@@ -214,7 +255,7 @@ impl NewEvent {
         if event_type.is_clear() {
             return Err(Error::invalid("type", "must not be a2.clear, which only clear writes"));
         }
-        Ok(Self { id: None, event_type, payload, targets: Vec::new(), cause: None })
+        Ok(Self { id: None, event_type, payload, targets: Few::None, cause: None })
     }
 
     /// Gives the event an id, so that appending it again finds it. Without one it gets a UUID v7
@@ -235,12 +276,8 @@ impl NewEvent {
     #[must_use]
     pub fn target(mut self, target: Target) -> Self {
         // One above the limit is enough for the batch to be refused.
-        if self.targets.len() <= limits::EVENT_TARGETS
-            && let Err(place) = self.targets.binary_search(&target)
-        {
-            // Most events have one.
-            self.targets.reserve_exact(usize::from(self.targets.is_empty()));
-            self.targets.insert(place, target);
+        if self.target_list().len() <= limits::EVENT_TARGETS {
+            self.targets.insert(target);
         }
         self
     }
@@ -283,7 +320,7 @@ impl NewEvent {
     /// lanes.
     #[must_use]
     pub fn target_list(&self) -> &[Target] {
-        &self.targets
+        self.targets.as_slice()
     }
 
     /// The attempt that appends it.
@@ -300,7 +337,7 @@ impl NewEvent {
         self.id.as_ref().map_or(0, |id| id.as_str().len())
             + self.event_type.as_str().len()
             + self.payload.byte_len()
-            + self.targets.iter().map(target).sum::<usize>()
+            + self.target_list().iter().map(target).sum::<usize>()
     }
 }
 
@@ -365,13 +402,14 @@ impl Batch {
     fn checked(self) -> Result<Self> {
         let (mut targets, mut bytes) = (0, 0);
         for (i, event) in self.0.iter().enumerate() {
-            if event.targets.len() > limits::EVENT_TARGETS {
+            let here = event.target_list().len();
+            if here > limits::EVENT_TARGETS {
                 return Err(Error::invalid(
                     format!("events[{i}].targets"),
                     format!("must be at most {}", limits::EVENT_TARGETS),
                 ));
             }
-            targets += event.targets.len();
+            targets += here;
             bytes += event.byte_len();
         }
         if targets > limits::BATCH_TARGETS {
@@ -422,6 +460,26 @@ mod tests {
             assert_eq!(serde_json::to_string(&cause).unwrap(), text);
             assert_eq!(serde_json::from_str::<Cause>(text).unwrap(), cause);
         }
+    }
+
+    #[test]
+    fn a_changed_event_is_a_copy() {
+        let event = Event::new(
+            SessionId::new("s").unwrap(),
+            Index::from(1),
+            EventId::new("e").unwrap(),
+            EventType::new("t").unwrap(),
+            Json::null(),
+            Timestamp::EPOCH,
+            None,
+        );
+        let mut changed = event.clone();
+        assert_eq!(changed, event);
+        changed.index = Index::from(2);
+        assert_eq!((event.index.get(), changed.into_fields().index.get()), (1, 2));
+        let text = r#"{"id":"e","type":"t","payload":null,"index":1,"session":"s","created_at":0,"cause":null}"#;
+        assert_eq!(serde_json::to_string(&event).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Event>(text).unwrap(), event);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod engine;
 mod error;
 mod event;
 mod ext;
+mod few;
 mod json;
 pub mod limits;
 pub mod live;
@@ -30,7 +31,7 @@ pub use async_trait::async_trait;
 
 pub use cursor::{Cursor, CursorKey, CursorRef, DispatchState, DispatchedHead, HeadRef};
 pub use error::{Error, ErrorKind, Result};
-pub use event::{Cause, Event, NewEvent, Target};
+pub use event::{Cause, Event, EventFields, NewEvent, Target};
 pub use ext::StoreExt;
 pub use json::Json;
 pub use name::{

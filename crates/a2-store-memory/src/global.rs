@@ -71,6 +71,12 @@ impl Global {
         }
     }
 
+    /// How many sessions take up room.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| lock(&shard.0).by_name.len()).sum()
+    }
+
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
@@ -160,13 +166,13 @@ impl Global {
 
     /// Brings the lists up to date with the session.
     fn settle(&self, hash: u64, slot: &Arc<Slot>, session: &mut Session) {
-        if session.has_events() {
-            if !session.listed.sessions {
+        if !session.listed.sessions {
+            if session.has_events() {
                 session.listed.sessions = true;
                 lock(&self.sessions).insert(slot.id.clone(), Arc::clone(slot));
+            } else if session.is_unused() {
+                session.listed.gone = true;
             }
-        } else if session.is_unused() {
-            session.listed.gone = true;
         }
         for due_at in session.timers.take_touched() {
             if session.timers.any_due_at(due_at, session.life.clear_index) {

@@ -89,6 +89,8 @@ mod row;
 mod session;
 mod store;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod waiting;
 

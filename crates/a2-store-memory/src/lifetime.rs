@@ -113,7 +113,15 @@ impl Lifetime {
     }
 
     pub(crate) fn head(&self) -> Index {
-        self.log.last().map_or(self.clear_index, |logged| logged.event.index)
+        // Its event says so too, but may be far away.
+        match self.log.len() {
+            0 => self.clear_index,
+            length => self.index_at(length - 1),
+        }
+    }
+
+    fn index_at(&self, place: usize) -> Index {
+        Index::new(self.first_index() + place as u64).unwrap_or(Index::MAX)
     }
 
     /// Where an index is in the log.
@@ -136,11 +144,9 @@ impl Lifetime {
             return None;
         }
         let hash = self.hash(id.as_str());
-        let at = |place| self.log.get(place).map(|logged: &Logged| &logged.event);
-        let owns =
-            |&(of, place): &(u64, usize)| of == hash && at(place).is_some_and(|e| e.id == *id);
-        let &(_, place) = self.ids.find(hash, owns)?;
-        at(place).map(|event| event.index)
+        let is = |logged: &Logged| logged.event.id == *id;
+        let owns = |&(of, place): &(u64, usize)| of == hash && self.log.get(place).is_some_and(is);
+        self.ids.find(hash, owns).map(|&(_, place)| self.index_at(place))
     }
 
     pub(crate) fn add_event(&mut self, event: &Event) {

@@ -67,6 +67,16 @@ impl Presences {
         &self.shards[self.hasher.hash_one(namespace) as usize % SHARDS]
     }
 
+    /// How many rows take up room.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        let rows = |shard: &Mutex<Shard>| -> usize {
+            let shard = lock(shard);
+            shard.namespaces.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum()
+        };
+        self.shards.iter().map(rows).sum()
+    }
+
     pub(crate) fn set(
         &self,
         namespace: &Namespace,

@@ -232,7 +232,7 @@ impl Shared {
 }
 
 /// What a watcher of work asks about timers.
-struct Watched(Arc<Shared>);
+pub(crate) struct Watched(pub(crate) Arc<Shared>);
 
 #[async_trait]
 impl DueTimers for Watched {

@@ -78,6 +78,7 @@ pub(super) fn range_of<T: Tables>(
 }
 
 /// The event of a head, which must be there.
+#[inline]
 pub(super) fn event_at<T: Tables>(t: &mut T, index: Index) -> Result<Event> {
     t.event(index)?.ok_or_else(|| missing(t, index))
 }

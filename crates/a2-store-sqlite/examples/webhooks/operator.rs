@@ -46,7 +46,7 @@ pub(crate) async fn fix_and_redrive(db: &Db) -> Result<Release> {
             let done = Redriven {
                 repository: session.clone(),
                 consumer: dead.head.consumer.clone(),
-                delivery: dead.event.id,
+                delivery: dead.event.id.clone(),
                 error: dead.state.last_error.unwrap_or_default(),
                 action,
             };
