@@ -1,6 +1,9 @@
 //! Many at once: appenders, readers and streams on one session and on many.
 
-use a2_core::{Claim, EventStream, ReadRange, SessionId, StoreExt};
+use a2_core::{
+    Claim, Clear, EventStream, PresenceUpdate, ReadRange, Redrive, RedriveAction, SessionId,
+    StoreExt,
+};
 use futures_util::future::join_all;
 
 use crate::Cx;
@@ -14,8 +17,13 @@ cases![
     "crowds.sessions_with_logs" => sessions_with_logs: rules(R5, R29, R31, F1), slow;
     "crowds.thousand_streams" => thousand_streams: rules(R80, R83), slow;
     "crowds.same_targets_in_any_order" => same_targets_in_any_order: rules(R36, F42), slow;
+    "crowds.streams_and_work" => streams_and_work: rules(R80, R83, F24), slow;
     "crowds.cancelled_calls" => cancelled_calls: rules(R36, F39), slow;
+    "crowds.cancelled_attempts" => cancelled_attempts: rules(R36, R52, F39), slow;
+    "crowds.cancelled_clears" => cancelled_clears: rules(R36, R68, F39), slow;
     "crowds.cancelled_reads" => cancelled_reads: rules(R36, F38), slow;
+    "crowds.cancelled_presence_reads" => cancelled_presence_reads:
+        rules(R36, F38), slow, needs(Presence);
 ];
 
 /// Appends so many batches of one event each.
@@ -47,31 +55,32 @@ async fn stream_up_to(cx: Cx, mut stream: EventStream, last: u64) {
 }
 
 async fn appenders_and_readers(cx: Cx) {
-    crowd(&[cx]).await;
+    crowd(&[cx], 200).await;
 }
 
 async fn appenders_and_readers_of_handles(cx: Cx) {
     let others = [cx.another().await, cx.another().await];
-    crowd(&[cx, others[0].clone(), others[1].clone()]).await;
+    crowd(&[cx, others[0].clone(), others[1].clone()], 25).await;
 }
 
-/// 16 appenders of 50 batches, spread over the handles; each handle reads and streams.
-async fn crowd(handles: &[Cx]) {
+/// 32 appenders of so many batches, spread over the handles; each handle reads and streams.
+async fn crowd(handles: &[Cx], batches: usize) {
     let s = handles[0].session("crowd");
+    let last = 32 * batches as u64;
     let mut tasks = Vec::new();
     for cx in handles {
         let stream = cx.store().stream(&s, at(0));
-        tasks.push(tokio::spawn(stream_up_to(cx.clone(), stream, 800)));
-        tasks.push(tokio::spawn(read_up_to(cx.clone(), s.clone(), 800)));
+        tasks.push(tokio::spawn(stream_up_to(cx.clone(), stream, last)));
+        tasks.push(tokio::spawn(read_up_to(cx.clone(), s.clone(), last)));
     }
-    for task in 0..16 {
+    for task in 0..32 {
         let cx = handles[task % handles.len()].clone();
-        tasks.push(tokio::spawn(append_one_by_one(cx, s.clone(), task, 50)));
+        tasks.push(tokio::spawn(append_one_by_one(cx, s.clone(), task, batches)));
     }
     for task in join_all(tasks).await {
         task.unwrap();
     }
-    assert_eq!(handles[0].store().head(&s).await.unwrap(), 800);
+    assert_eq!(handles[0].store().head(&s).await.unwrap(), last);
 }
 
 async fn sessions_with_logs(cx: Cx) {
@@ -142,10 +151,37 @@ async fn thousand_streams(cx: Cx) {
     assert_eq!(cx.store().head(&sessions[0]).await.unwrap(), 5);
 }
 
+async fn streams_and_work(cx: Cx) {
+    // Streams that wait, as many as no pool has connections.
+    let idle = cx.session("idle");
+    let mut streams: Vec<_> = (0..50).map(|_| cx.store().stream(&idle, at(0))).collect();
+    for stream in &mut streams {
+        assert!(is_waiting(stream));
+    }
+    let workers = (0..40).map(|i| {
+        let (cx, s) = (cx.clone(), cx.session(&format!("work{i}")));
+        tokio::spawn(async move {
+            append(&cx, &s, [ev("a").target(to_event("c"))]).await;
+            let head = claim_one(&cx, &s, "c").await;
+            finish(&cx, &s, &head).await;
+        })
+    });
+    for worker in cx.within(secs(10), join_all(workers)).await {
+        worker.unwrap();
+    }
+    append(&cx, &idle, [ev("a")]).await;
+    for stream in &mut streams {
+        assert_eq!(next(&cx, stream).await.index, 1);
+    }
+    drop(streams);
+    append(&cx, &idle, [ev("b")]).await;
+    assert_eq!(next(&cx, &mut cx.store().stream(&idle, at(1))).await.index, 2);
+}
+
 async fn same_targets_in_any_order(cx: Cx) {
-    let s = cx.session("targets");
+    let (s, ninth) = (cx.session("targets"), cx.session("ninth"));
     let tasks = (0..8).map(|task: usize| {
-        let (cx, s) = (cx.clone(), s.clone());
+        let (cx, s, ninth) = (cx.clone(), s.clone(), ninth.clone());
         tokio::spawn(async move {
             for round in 0..30 {
                 // Six lanes, from another one on for each task, in either direction.
@@ -161,7 +197,17 @@ async fn same_targets_in_any_order(cx: Cx) {
                 append(&cx, &s, events).await;
                 let other = claim_as(&format!("w{task}"), secs(60)).limit(2).unwrap();
                 let claimed = cx.store().claim_available(&s, other).await.unwrap();
+                append(&cx, &ninth, [ev(&format!("{task}-{round}")).target(to_lane("c", "l"))])
+                    .await;
+                clear(&cx, &ninth).await;
                 for head in claimed.into_heads() {
+                    assert_eq!(head.state.failure_count, 0, "nobody is charged for a conflict");
+                    if (head.head.index.get() + head.attempt()).is_multiple_of(5) {
+                        bury(&cx, &s, &head).await;
+                        let retry = Redrive::new(head.head, RedriveAction::Retry);
+                        assert!(cx.store().redrive(&s, retry).await.unwrap().redriven);
+                        continue;
+                    }
                     let child = ev(&format!("child-{task}-{round}-{}", head.head.index));
                     let child = child.target(to_lane("d", &(round % 6).to_string()));
                     let done = complete(&head).events([child]).unwrap();
@@ -224,6 +270,69 @@ async fn cancelled_calls(cx: Cx) {
     append(&cx, &s, [ev("new").target(to_event("d"))]).await;
     let head = claim_one(&cx, &s, "d").await;
     finish(&cx, &s, &head).await;
+}
+
+async fn cancelled_attempts(cx: Cx) {
+    let s = cx.session("attempts");
+    append(&cx, &s, many("e", 60).into_iter().map(|event| event.target(to_lane("c", "l")))).await;
+    for round in 0_u64..200 {
+        let wait = std::time::Duration::from_micros((round * 61) % 1_500);
+        // A claim whose answer nobody waited for lapses.
+        cx.pass(ms(20)).await;
+        let one = cx.store().claim_available(&s, claim_as(WORKER, ms(20)));
+        let Ok(claimed) = tokio::time::timeout(wait, one).await else { continue };
+        for head in claimed.unwrap().into_heads() {
+            let pair = [format!("x{round}"), format!("y{round}")].map(|id| ev(&id));
+            let done = complete(&head).events(pair).unwrap();
+            let _ = tokio::time::timeout(wait, cx.store().complete_attempt(&s, done)).await;
+        }
+    }
+    // A completion and what it returns are there together or not at all, and once for each head.
+    let stored = log(&cx, &s).await;
+    let pairs: Vec<_> = stored[60..].chunks(2).collect();
+    for (i, pair) in (1..).zip(&pairs) {
+        assert_eq!(pair[0].id.as_str().replace('x', "y"), pair[1].id.as_str());
+        for event in *pair {
+            assert_eq!(event.cause.as_ref().unwrap().head, lane_head("c", "l", i));
+        }
+    }
+    cx.pass(ms(20)).await;
+    for index in pairs.len() as u64 + 1..=60 {
+        let head = claim_one(&cx, &s, "c").await;
+        assert_eq!(head.head, lane_head("c", "l", index));
+        finish(&cx, &s, &head).await;
+    }
+    expect_settled(cx.store().claim_available(&s, claim()).await);
+}
+
+async fn cancelled_clears(cx: Cx) {
+    for round in 0_u64..100 {
+        let s = cx.session("clears");
+        append(&cx, &s, many("e", 3).into_iter().map(|event| event.target(to_lane("c", "l"))))
+            .await;
+        let request = Clear::new();
+        let wait = std::time::Duration::from_micros((round * 47) % 1_200);
+        let _ = tokio::time::timeout(wait, cx.store().clear(&s, request.clone())).await;
+        let found = indexes(&log(&cx, &s).await);
+        assert!(found == [1, 2, 3] || found == [4], "{found:?}");
+        let again = cx.store().clear(&s, request).await.unwrap();
+        assert_eq!((again.cleared, again.index.get(), again.clear_index.get()), (true, 4, 4));
+        expect_settled(cx.store().claim_available(&s, claim()).await);
+    }
+}
+
+async fn cancelled_presence_reads(cx: Cx) {
+    let (a, b) = (cx.namespace("a"), cx.namespace("b"));
+    let write = |value| PresenceUpdate::new("p", secs(60)).unwrap().set("f", json(value)).unwrap();
+    cx.presence().set_presence(&a, write("\"a\"")).await.unwrap();
+    cx.presence().set_presence(&b, write("\"b\"")).await.unwrap();
+    for round in 0_u64..500 {
+        let wait = std::time::Duration::from_micros((round * 7) % 500);
+        let _ = tokio::time::timeout(wait, cx.presence().read_presence(&a)).await;
+        let rows = cx.presence().read_presence(&b).await.unwrap().rows;
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].value.as_str(), "\"b\"");
+    }
 }
 
 async fn cancelled_reads(cx: Cx) {

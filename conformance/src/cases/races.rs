@@ -72,9 +72,9 @@ async fn work_together(handles: Vec<Cx>, s: &SessionId, events: usize) -> Vec<u6
 
 async fn one_lease_a_lane_f17(cx: Cx) {
     let s = cx.session("f17");
-    append(&cx, &s, many_on_l("e", 60)).await;
-    let finished = work_together(vec![cx.clone(); 8], &s, 60).await;
-    assert_eq!(finished, (1..=60).collect::<Vec<_>>(), "in order, each once");
+    append(&cx, &s, many_on_l("e", 150)).await;
+    let finished = work_together(vec![cx.clone(); 32], &s, 150).await;
+    assert_eq!(finished, (1..=150).collect::<Vec<_>>(), "in order, each once");
     nothing(&cx, &s).await;
 }
 
@@ -140,7 +140,7 @@ async fn taking_over(cx: Cx) {
 }
 
 async fn lapse_or_complete_f7(cx: Cx) {
-    for round in 0..40 {
+    for round in 0..100 {
         let s = cx.session("f7");
         append(&cx, &s, [ev_on("a", "l")]).await;
         let head = take_one(&cx, &s, claim_as("a", ms(50))).await;
@@ -261,7 +261,7 @@ async fn appended_while_drained(cx: Cx) {
 }
 
 async fn woken_while_appended_f19(cx: Cx) {
-    for round in 0..8 {
+    for round in 0..15 {
         let s = cx.session("f19");
         if round % 2 == 0 {
             append(&cx, &s, [ev("first")]).await;
