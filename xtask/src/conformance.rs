@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Print the names of the cases and run nothing.
     #[arg(long)]
     list: bool,
+    /// Write docs/conformance.md, what the suite checks rule by rule, and run nothing.
+    #[arg(long)]
+    report: bool,
     /// Write the results of every case to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -71,6 +74,9 @@ impl Backend {
 
 /// Runs the suite; an error when any case failed.
 pub(crate) async fn run(args: Args) -> Result<()> {
+    if args.report {
+        return crate::coverage::write();
+    }
     let filter = args.filter.map_or_else(Filter::all, |text| Filter::containing([text]));
     let names: Vec<_> =
         all_scenarios().map(|s| s.name()).filter(|name| filter.selects(name)).collect();

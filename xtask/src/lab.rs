@@ -2,8 +2,10 @@
 
 mod bench;
 mod conformance;
+mod coverage;
 #[cfg(feature = "servers")]
 mod servers;
+mod suite;
 
 use std::process::ExitCode;
 

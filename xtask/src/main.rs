@@ -8,6 +8,7 @@ mod package;
 mod readme;
 mod repo;
 mod run;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;

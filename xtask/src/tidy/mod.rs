@@ -9,6 +9,7 @@ mod manifests;
 mod markdown;
 mod outside;
 mod showcase;
+mod suite;
 
 use std::fmt;
 use std::path::Path;
@@ -57,6 +58,7 @@ const RULES: &[(&str, Rule)] = &[
     ("markdown", markdown::check),
     ("licences", licences::check),
     ("showcase", showcase::check),
+    ("suite", suite::check),
 ];
 
 /// Checks every rule, prints what breaks one, and fails when anything does.
