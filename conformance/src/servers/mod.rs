@@ -38,7 +38,8 @@
 //!
 //! # What they cost
 //!
-//! Measured on two cores of a slow machine, from the binaries: START_TIMES
+//! Measured on two busy cores, from the binaries, until the first answer: Postgres 1.0 to 1.6 s
+//! (`initdb` most of it), Redis 0.04 s, a cluster of three 2.1 s, PgBouncer 0.1 s.
 
 #[cfg(not(unix))]
 #[path = "absent.rs"]
