@@ -240,7 +240,7 @@ impl Tables for Session {
             LaneRow {
                 consumer: consumer.clone(),
                 lane: lane.clone(),
-                position: rows().filter(|(_, row)| done(row)).next_back().map(|(index, _)| index),
+                position: rows().rfind(|(_, row)| done(row)).map(|(index, _)| index),
                 head: rows().find(|(_, row)| !done(row)).map(|(index, _)| index),
             }
         });
