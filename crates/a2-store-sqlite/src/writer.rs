@@ -170,6 +170,8 @@ impl Writer {
         F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
         W: FnMut(&T) + Send + 'static,
     {
+        // What runs in place never waits: a loop of operations must give way, and end when aborted.
+        tokio::task::coop::consume_budget().await;
         let pending = Pending { operation, result: None, reply: None };
         let mut pending = match self.at_once(pending) {
             Ok(result) => return result,
