@@ -74,8 +74,10 @@ impl Readers {
         answer
     }
 
-    /// Ends reading. Connections at work are closed when they are done.
-    pub(crate) fn close(&self) {
+    /// Ends reading when the reads under way are done, and closes the connections.
+    pub(crate) async fn close(&self) {
+        // Every place in hand means that nobody reads; closed already means that nobody will.
+        let _every = self.places.acquire_many(READERS as u32).await;
         self.places.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

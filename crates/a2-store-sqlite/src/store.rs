@@ -72,7 +72,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.writer.stop();
-        self.watch.close();
+        drop(self.watch.close());
     }
 }
 
@@ -146,9 +146,10 @@ impl SqliteStore {
         inner.writer.stop();
         inner.hub.close();
         inner.presence.close();
-        inner.watch.close();
+        // The writer's connection closes last: only the last one can move the WAL into the file.
+        inner.watch.close().await;
         if let Some(readers) = &inner.readers {
-            readers.close();
+            readers.close().await;
         }
         let writer = Arc::clone(&inner.writer);
         blocking::run(move || writer.close()).await

@@ -161,10 +161,18 @@ impl Watch {
         }
     }
 
-    /// Ends the thread.
-    pub(crate) fn close(&self) {
-        self.lock().closed = true;
+    /// Ends the thread; resolves when its connection is closed, if anybody waits for that.
+    pub(crate) fn close(&self) -> impl Future<Output = ()> + use<> {
+        let mut state = self.lock();
+        state.closed = true;
+        let thread = state.thread.clone();
+        drop(state);
         self.bell.notify_all();
+        async move {
+            if let Some(mut looked) = thread {
+                while looked.changed().await.is_ok() {}
+            }
+        }
     }
 
     fn serve(&self, has_looked: &watch::Sender<bool>) {
@@ -186,6 +194,8 @@ impl Watch {
             state.look_now = false;
             if state.open == 0 || state.closed {
                 state.thread = None;
+                // Before the lock is let go: whoever finds no thread finds no connection either.
+                drop(look.take());
                 self.looks.store(false, Ordering::Release);
                 self.forget();
                 return;
