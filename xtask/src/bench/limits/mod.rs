@@ -13,6 +13,7 @@ mod same;
 use std::path::Path;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::stores::Durability;
 
@@ -78,5 +79,11 @@ pub(crate) fn open(folder: &Path, durability: Durability) -> rusqlite::Result<Co
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.set_prepared_statement_cache_capacity(128);
+    // As the store does: bundled SQLite otherwise compiles statements anew at each binding, and the
+    // limit would be too easy.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+    connection.pragma_update(None, "cache_size", -16 * 1_024)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
     Ok(connection)
 }
