@@ -165,9 +165,18 @@ pub async fn replay(factory: &dyn Factory, steps: &[Step]) -> Result<(), Box<Fai
 /// Runs every script of the table of replays, those of failures that were found and mended.
 ///
 /// # Errors
-/// The first that fails.
+/// The first that fails, or that there is none.
 pub async fn replays(factory: &dyn Factory) -> Result<(), Box<Failure>> {
-    for (name, steps) in replays::all() {
+    let scripts = replays::all();
+    if scripts.is_empty() {
+        return Err(Box::new(Failure {
+            backend: factory.name().to_owned(),
+            seed: None,
+            difference: "the table of replays is empty".to_owned(),
+            steps: Vec::new(),
+        }));
+    }
+    for (name, steps) in scripts {
         replay(factory, &steps).await.map_err(|mut failure| {
             failure.difference = format!("replay {name}: {}", failure.difference);
             failure

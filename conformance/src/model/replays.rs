@@ -8,5 +8,46 @@ use super::op::{
 
 /// Every script with its name.
 pub(super) fn all() -> Vec<(&'static str, Vec<Step>)> {
-    vec![]
+    vec![("a full last page of dead letters", full_page_of_dead_letters())]
+}
+
+/// It named a next page, which was empty.
+fn full_page_of_dead_letters() -> Vec<Step> {
+    vec![
+        once(Append {
+            session: 0,
+            events: vec![Ev {
+                id: Fresh,
+                kind: 0,
+                payload: 0,
+                targets: vec![Each(0)],
+                cause: None,
+            }],
+            served: All,
+            expected_head: None,
+            origin: None,
+        }),
+        once(Claim {
+            session: 0,
+            claim: Take {
+                holder: 0,
+                ttl: 10,
+                limit: None,
+                served: All,
+                exclude: vec![],
+                max_failures: None,
+                through: None,
+                run: 1,
+            },
+        }),
+        once(Fail {
+            session: 0,
+            attempt: Try { head: Held(0), off: 0 },
+            error: 0,
+            max_failures: Some(1),
+            retry_after: 0,
+            then_claim: None,
+        }),
+        once(DeadLetters { session: 0, limit: 1 }),
+    ]
 }
