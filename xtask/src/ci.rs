@@ -28,11 +28,16 @@ pub(crate) enum Step {
     Doc,
     /// The README's test command: unit tests, conformance cases, doc tests.
     Test,
+    /// Real servers start, answer and stop; Postgres, Redis and PgBouncer must be installed.
+    Servers,
     /// The README's other commands and its program run.
     Readme,
     /// Every published crate builds from its own archive.
     Package,
 }
+
+/// What no step but those that name it builds, so that `cargo test` needs no server.
+const SERVERS: &str = "xtask/servers";
 
 /// Runs the steps and stops at the first that fails.
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
@@ -60,14 +65,19 @@ fn run_step(root: &Path, step: Step) -> Result<()> {
         Step::Fmt => run::echoed(cargo.args(["fmt", "--all", "--check"])),
         Step::Tidy => tidy::run(root),
         Step::Clippy => {
-            cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-            run::echoed(&mut cargo)
+            cargo.args(["clippy", "--workspace", "--all-targets", "--features", SERVERS]);
+            run::echoed(cargo.args(["--", "-D", "warnings"]))
         }
         Step::Doc => {
-            cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-            run::echoed(&mut cargo)
+            cargo.args(["doc", "--workspace", "--no-deps", "--features", SERVERS]);
+            run::echoed(cargo.env("RUSTDOCFLAGS", "-D warnings"))
         }
         Step::Test => run::echoed(cargo.args(readme::test_command(root)?)),
+        Step::Servers => {
+            // The workspace's features and these: what the tests before have built serves again.
+            cargo.args(["test", "--workspace", "--features", SERVERS]);
+            run::echoed(cargo.args(["--test", "servers", "--bin", "lab"]))
+        }
         Step::Readme => readme::run(root),
         Step::Package => package::run(root),
     }

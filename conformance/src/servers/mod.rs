@@ -40,6 +40,12 @@
 //!
 //! Measured on two busy cores, from the binaries, until the first answer: Postgres 1.0 to 1.6 s
 //! (`initdb` most of it), Redis 0.04 s, a cluster of three 2.1 s, PgBouncer 0.1 s.
+//!
+//! # Tests
+//!
+//! `cargo xtask ci servers` starts and stops each kind. `cargo test --workspace` leaves the feature
+//! off, so that it passes where no server is installed. `cargo xtask servers` starts servers to work
+//! with, or for the time of a command.
 
 #[cfg(not(unix))]
 #[path = "absent.rs"]
