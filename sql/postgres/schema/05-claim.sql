@@ -1,0 +1,352 @@
+-- Claiming in the Postgres store.
+
+-- Claims heads of one session under its lock: the claim of a2_claim_available_1, and what follows a
+-- completion or a failure. p_consumer: the served consumers (null: all), p_budget their own budgets;
+-- p_log, p_types_end, p_types what they declare. x_*: cursors that are left out (x_idx is 0 but for an
+-- event cursor).
+--
+-- Answers a row of part 2: claimed (the heads follow as part 3, each with its run as part 4), busy
+-- (n: milliseconds until it is worth to ask again) or settled. Free heads and due ones are two ranges
+-- of one index.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_claim_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_claim_1(
+  p_op integer, p_session text, p_life bigint, p_head bigint, p_now bigint,
+  p_holder text, p_ttl bigint, p_limit integer, p_max_failures bigint, p_through bigint, p_run integer,
+  x_consumer text[], x_kind integer[], x_name text[], x_idx bigint[],
+  p_consumer text[], p_budget bigint[], p_log text[], p_types_end integer[], p_types text[]
+) returns setof a2.a2_answer_1
+language plpgsql as $body$
+declare
+  c_bytes constant bigint := 16777216;
+  r a2.a2_answer_1;
+  v_run a2.a2_answer_1;
+  f record;
+  v_all boolean := coalesce(cardinality(x_consumer), 0) = 0;
+  v_through bigint := coalesce(p_through, 9007199254740991);
+  v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, p_life));
+  v_bytes bigint := 0;
+  v_soonest bigint;
+begin
+  r.op := p_op;
+  r.part := 2;
+  r.head := p_head;
+  r.clear_index := p_life;
+  r.at := p_now;
+  for f in
+    select h.*, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+      coalesce(e.size, octet_length(e.payload::text)) as size
+    from (
+      select h.*
+      from unnest(v_consumers) c(consumer)
+      cross join (values (0::bigint, 0::bigint, p_limit), (1, p_now, 256)) w(low, high, cap)
+      cross join lateral (
+        select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
+          h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at,
+          h.last_failed_attempt, h.last_error
+        from a2.a2_heads h
+        where h.session_id = p_session and h.life = p_life and h.status = 1
+          and h.consumer = c.consumer and h.held_until >= w.low and h.held_until <= w.high
+          and h.idx <= v_through
+          and (v_all or
+            (h.consumer, h.kind::integer, h.name, case h.kind when 0 then h.idx else 0 end) not in (
+              select x.consumer, x.kind, x.name, x.idx
+              from unnest(x_consumer, x_kind, x_name, x_idx) x(consumer, kind, name, idx)
+            ))
+        order by h.held_until, h.idx, h.kind, h.name
+        limit w.cap
+      ) h
+      order by h.idx, h.consumer, h.kind, h.name
+      limit p_limit
+    ) h
+    left join lateral (
+      select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
+      from a2.a2_events e
+      where e.session_id = p_session and e.idx = h.idx
+      order by e.idx limit 1
+    ) e on true
+  loop
+    if r.part = 2 then
+      r.status := 'claimed';
+      return next r;
+      r := null;
+      r.op := p_op;
+      r.part := 3;
+    end if;
+    if f.event_id is null then
+      perform a2.a2_corrupt_1(p_session, f.idx, 'the event is missing from the log');
+    end if;
+    r.consumer := f.consumer;
+    r.kind := f.kind;
+    r.name := f.name;
+    r.idx := f.idx;
+    r.event_id := f.event_id;
+    r.event_type := f.event_type;
+    r.payload := f.payload;
+    r.cause := f.cause;
+    r.created_at := f.created_at;
+    r.attempt_count := f.attempt_count + 1;
+    r.failure_count := f.failure_count;
+    r.last_failed_at := f.last_failed_at;
+    r.last_failed_attempt := f.last_failed_attempt;
+    r.last_error := f.last_error;
+    r.failed_at := null;
+    if f.claim_holder is not null then
+      -- The lease lapsed: its worker is taken for dead.
+      r.failure_count := f.failure_count + 1;
+      r.last_failed_at := p_now;
+      r.last_failed_attempt := f.attempt_count;
+      r.last_error := 'lease expired';
+      if r.failure_count >= coalesce(
+        p_budget[array_position(p_consumer, f.consumer)], p_max_failures)
+      then
+        r.failed_at := p_now;
+      end if;
+    end if;
+    if r.failed_at is null then
+      r.first_claimed_at := coalesce(f.first_claimed_at, p_now);
+      r.last_claimed_at := p_now;
+      r.claim_holder := p_holder;
+      r.claim_expires_at := greatest(p_now + p_ttl, 1);
+    else
+      r.first_claimed_at := f.first_claimed_at;
+      r.last_claimed_at := f.last_claimed_at;
+      r.claim_holder := null;
+      r.claim_expires_at := null;
+    end if;
+    update a2.a2_heads h
+    set status = case when r.failed_at is null then 1 else 2 end,
+      held_until = coalesce(r.claim_expires_at, 0), claim_holder = r.claim_holder,
+      attempt_count = r.attempt_count, first_claimed_at = r.first_claimed_at,
+      last_claimed_at = r.last_claimed_at, failure_count = r.failure_count,
+      last_failed_at = r.last_failed_at, last_failed_attempt = r.last_failed_attempt,
+      last_error = r.last_error, failed_at = r.failed_at
+    where h.ctid = f.tid and h.session_id = p_session;
+    if r.failed_at is not null then
+      perform a2.a2_release_pins_1(p_session, f.consumer, f.kind, f.name, f.idx);
+    end if;
+    return next r;
+    v_bytes := v_bytes + f.size;
+    if p_run > 1 and f.kind = 2 and r.failed_at is null then
+      for v_run in
+        select * from a2.a2_run_1(p_op, p_session, f.idx, least(v_through, p_head), p_run - 1,
+          a2.a2_log_types_1(p_session, f.consumer, f.name, p_consumer, p_log, p_types_end, p_types))
+      loop
+        exit when v_bytes > c_bytes;
+        return next v_run;
+        v_bytes := v_bytes + v_run.n;
+      end loop;
+    end if;
+    exit when v_bytes > c_bytes;
+  end loop;
+  if r.part = 3 then
+    return;
+  end if;
+  select min(h.held_until) into v_soonest
+  from unnest(v_consumers) c(consumer)
+  cross join lateral (
+    select h.held_until
+    from a2.a2_heads h
+    where h.session_id = p_session and h.life = p_life and h.status = 1
+      and h.consumer = c.consumer and h.idx <= v_through
+      and (v_all or
+        (h.consumer, h.kind::integer, h.name, case h.kind when 0 then h.idx else 0 end) not in (
+          select x.consumer, x.kind, x.name, x.idx
+          from unnest(x_consumer, x_kind, x_name, x_idx) x(consumer, kind, name, idx)
+        ))
+    order by h.held_until, h.idx, h.kind, h.name
+    limit 1
+  ) h;
+  if v_soonest is null then
+    r.status := 'settled';
+  else
+    r.status := 'busy';
+    r.n := greatest(v_soonest - p_now, 1);
+  end if;
+  return next r;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_claim_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+-- The consumers that have live heads.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_live_consumers_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_live_consumers_1(p_session text, p_life bigint) returns text[]
+language plpgsql stable as $body$
+declare
+  v_found text[] := '{}';
+  v_consumer text;
+begin
+  loop
+    select h.consumer into v_consumer
+    from a2.a2_heads h
+    where h.session_id = p_session and h.life = p_life and h.status = 1
+      and h.consumer > coalesce(v_consumer, '')
+    order by h.consumer, h.held_until, h.idx limit 1;
+    exit when not found;
+    v_found := v_found || v_consumer;
+  end loop;
+  return v_found;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_live_consumers_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+-- The events after a claimed log head that its cursor takes (p_types null: every one), up to
+-- p_through, at most p_limit, as rows of part 4; n is a payload's size.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_run_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_run_1(
+  p_op integer, p_session text, p_after bigint, p_through bigint, p_limit integer, p_types text[]
+) returns setof a2.a2_answer_1
+language plpgsql as $body$
+declare
+  c_bytes constant bigint := 16777216;
+  r a2.a2_answer_1;
+  v_bytes bigint := 0;
+  v_before bigint := p_after;
+begin
+  r.op := p_op;
+  r.part := 4;
+  if p_types is null then
+    for r.idx, r.event_id, r.event_type, r.payload, r.cause, r.created_at, r.n in
+      select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+        coalesce(e.size, octet_length(e.payload::text))
+      from a2.a2_events e
+      where e.session_id = p_session and e.idx > p_after and e.idx <= p_through
+      order by e.idx limit p_limit
+    loop
+      v_before := v_before + 1;
+      if r.idx <> v_before then
+        perform a2.a2_corrupt_1(p_session, v_before, 'the event is missing from the log');
+      end if;
+      return next r;
+      v_bytes := v_bytes + r.n;
+      exit when v_bytes > c_bytes;
+    end loop;
+    return;
+  end if;
+  for r.idx, r.event_id, r.event_type, r.payload, r.cause, r.created_at, r.n in
+    select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+      coalesce(e.size, octet_length(e.payload::text))
+    from (
+      select t.idx
+      from unnest(p_types) w(type)
+      cross join lateral (
+        select t.idx from a2.a2_events t
+        where t.session_id = p_session and t.event_type = w.type
+          and t.idx > p_after and t.idx <= p_through
+        order by t.idx limit p_limit
+      ) t
+      where w.type <> 'a2.clear'
+      order by t.idx limit p_limit
+    ) t
+    cross join lateral (
+      select * from a2.a2_events e
+      where e.session_id = p_session and e.idx = t.idx
+      order by e.idx limit 1
+    ) e
+  loop
+    return next r;
+    v_bytes := v_bytes + r.n;
+    exit when v_bytes > c_bytes;
+  end loop;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_run_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+-- Claims heads in sessions; one operation for each of p_session.
+--
+-- p_try: locks are tried, and an operation that misses its lock is `deferred` (part 0). c_*, for each
+-- operation: who claims, for how long, at most how many heads, the failure budget, the last index
+-- (null: none), how many events a log head brings (null: one). x_end: where its left out cursors end
+-- in x_*. s_*: what the caller serves; s_budget are the entries' own budgets.
+--
+-- Answers as a2_claim_1.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_claim_available_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_claim_available_1(
+  p_try boolean, p_now bigint[], p_session text[],
+  c_holder text[], c_ttl bigint[], c_limit integer[], c_max_failures bigint[], c_through bigint[],
+  c_run integer[], x_end integer[], x_consumer text[], x_kind integer[], x_name text[], x_idx bigint[],
+  s_consumer text[], s_budget bigint[], s_log text[], s_types_end integer[], s_types text[]
+) returns setof a2.a2_answer_1
+language plpgsql as $body$
+declare
+  v_ready boolean := a2.a2_ready_1();
+  r a2.a2_answer_1;
+  v_session text;
+  v_first integer;
+  v_last integer := 0;
+  v_now bigint;
+  v_life bigint;
+  v_head bigint;
+begin
+  for v_op in 1 .. cardinality(p_session) loop
+    v_session := p_session[v_op];
+    v_first := v_last + 1;
+    v_last := coalesce(x_end[v_op], v_last);
+    if not a2.a2_lock_1(v_session, p_try) then
+      r.op := v_op;
+      r.part := 0;
+      r.status := 'deferred';
+      return next r;
+      continue;
+    end if;
+    v_now := coalesce(p_now[v_op], a2.a2_now_1());
+    select
+      coalesce((
+        select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      ), 0),
+      coalesce((
+        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
+      ), 0)
+    into v_life, v_head;
+    return query select * from a2.a2_claim_1(v_op, v_session, v_life, v_head, v_now,
+      c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
+      x_consumer[v_first : v_last], x_kind[v_first : v_last], x_name[v_first : v_last],
+      x_idx[v_first : v_last],
+      s_consumer, s_budget, s_log, s_types_end, s_types);
+  end loop;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_claim_available_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
