@@ -151,6 +151,12 @@ impl ClaimAvailable {
         !self.exclude.is_empty() && self.exclude.contains(&head.cursor_ref())
     }
 
+    /// The failure budget of consumers whose served entry has none of its own.
+    #[must_use]
+    pub fn budget(&self) -> Option<u64> {
+        self.max_failures
+    }
+
     /// The budget that a lapsed head of this consumer is measured by.
     #[must_use]
     pub fn budget_of(&self, consumer: &crate::Consumer) -> Option<u64> {
