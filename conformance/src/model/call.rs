@@ -1,20 +1,25 @@
 //! Calls as data: what is asked of the reference and of a store, and what they answer.
 
+use std::time::Duration;
+
 use a2_core::{
     Append, Appended, Claim, ClaimAvailable, Clear, Cleared, CompleteAttempt, Completion, Cursor,
-    Cursors, DeadLetters, DispatchedHead, Error, Events, FailAttempt, Failure, FireTimers, Index,
-    Namespace, Page, PageToken, Pending, PendingPage, PendingSession, Presence, PresencePatch,
-    PresenceRows, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Redrive, Redriven,
-    ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Schedule, Scheduled, Served,
-    SessionId, SessionInfo, Sessions, SnapshotsPut, StateRead, Store, Timer, TimerKey, TimerPage,
-    Timers, Unscheduled, WakeLog, WithClaim, WokenLog,
+    Cursors, DeadLetters, DispatchedHead, Error, Event, Events, FailAttempt, Failure, FireTimers,
+    Index, Namespace, Page, PageToken, Pending, PendingPage, PendingSession, Presence,
+    PresencePatch, PresenceRows, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Redrive,
+    Redriven, ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Schedule, Scheduled,
+    Served, SessionId, SessionInfo, Sessions, SnapshotsPut, StateRead, Store, Timer, TimerKey,
+    TimerPage, Timers, Unscheduled, WakeLog, WithClaim, WokenLog,
 };
+use futures_util::{StreamExt, TryStreamExt};
 
 /// One operation with all its arguments. Listings are read to their end in pages of the size given.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Append(SessionId, Append),
     Read(SessionId, ReadRange),
+    /// The first so many events of a stream: those that are stored.
+    Stream(SessionId, Index, usize),
     Claim(SessionId, ClaimAvailable),
     Renew(SessionId, RenewClaims),
     Release(SessionId, ReleaseClaims),
@@ -43,6 +48,7 @@ pub(crate) enum Call {
 pub(crate) enum Reply {
     Appended(Appended),
     Events(Events),
+    Streamed(Vec<Event>),
     Claim(Claim),
     Renewed(Renewal),
     Released(Released),
@@ -71,6 +77,7 @@ impl Call {
         match self {
             Self::Append(session, _)
             | Self::Read(session, _)
+            | Self::Stream(session, ..)
             | Self::Claim(session, _)
             | Self::Renew(session, _)
             | Self::Release(session, _)
@@ -100,6 +107,7 @@ impl Call {
         !matches!(
             self,
             Self::Read(..)
+                | Self::Stream(..)
                 | Self::DeadLetters(..)
                 | Self::Cursors(..)
                 | Self::ReadState(..)
@@ -117,6 +125,8 @@ pub(crate) struct Target<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) timers: Option<&'a dyn Timers>,
     pub(crate) presence: Option<&'a dyn Presence>,
+    /// How long a stream may take.
+    pub(crate) deadline: Duration,
 }
 
 impl Target<'_> {
@@ -133,15 +143,29 @@ impl Target<'_> {
             Call::ReadPresence(room) => {
                 Some(self.presence?.read_presence(room).await.map(Reply::Presence))
             }
-            _ => Some(send(self.store, call, prefix).await),
+            _ => Some(send(self.store, self.deadline, call, prefix).await),
         }
     }
 }
 
-async fn send(store: &dyn Store, call: &Call, prefix: &str) -> Result<Reply, Error> {
+async fn send(
+    store: &dyn Store,
+    deadline: Duration,
+    call: &Call,
+    prefix: &str,
+) -> Result<Reply, Error> {
     Ok(match call {
         Call::Append(id, append) => Reply::Appended(store.append(id, append.clone()).await?),
         Call::Read(id, range) => Reply::Events(store.read(id, range.clone()).await?),
+        Call::Stream(id, start_after, count) => {
+            let stored = store.stream(id, *start_after).take(*count).try_collect();
+            match tokio::time::timeout(deadline, stored).await {
+                Ok(events) => Reply::Streamed(events?),
+                Err(_) => {
+                    return Err(Error::unavailable("the stream does not give what is stored"));
+                }
+            }
+        }
         Call::Claim(id, claim) => Reply::Claim(store.claim_available(id, claim.clone()).await?),
         Call::Renew(id, renew) => Reply::Renewed(store.renew_claims(id, renew.clone()).await?),
         Call::Release(id, release) => {

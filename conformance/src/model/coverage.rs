@@ -10,6 +10,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use super::call::{Call, Reply};
 use super::history::{Bench, Run};
 use super::reference::Expected;
+use super::told::Told;
 use super::{generate, runner};
 
 const HISTORIES: u64 = 500;
@@ -40,6 +41,8 @@ const KINDS: &[&str] = &[
     "clear: done before",
     "clear: empty",
     "clear: superseded",
+    "clear: a timer's origin is the marker",
+    "complete: forgotten by a skip",
     "complete: no events",
     "complete: not found",
     "complete: partial",
@@ -83,11 +86,13 @@ const KINDS: &[&str] = &[
     "snapshots: above the head",
     "snapshots: none",
     "snapshots: pinned",
+    "snapshots: pinned by the dead",
     "snapshots: stored",
     "state: a snapshot",
     "state: an older snapshot",
     "state: hidden",
     "state: none",
+    "stream: some",
     "timers: none",
     "timers: some",
     "unschedule: done",
@@ -102,12 +107,16 @@ fn histories_reach_every_kind_of_answer() {
     for seed in 0..HISTORIES {
         let bench = Bench::without_store();
         let mut run = Run::new(&bench);
-        let steps = generate::history().new_tree(&mut runner(seed)).unwrap().current();
+        let steps = generate::history().new_tree(&mut runner(seed, 0)).unwrap().current();
         for step in &steps {
             // Without a store there is nothing to wait for.
             run.step(step).now_or_never().unwrap().unwrap();
         }
+        let mut told = Told::default();
         for (call, expected) in &run.asked {
+            if let Some(kind) = expected.answer.as_ref().ok().and_then(|r| told.hear(call, r)) {
+                *counts.entry(kind).or_insert(0u64) += 1;
+            }
             for kind in kinds(call, expected) {
                 *counts.entry(kind).or_insert(0u64) += 1;
             }
@@ -141,6 +150,9 @@ fn kinds(call: &Call, expected: &Expected) -> Vec<&'static str> {
         }
         Reply::Events(e) => {
             kinds.push(if e.events.is_empty() { "read: none" } else { "read: some" });
+        }
+        Reply::Streamed(events) => {
+            kinds.push(if events.is_empty() { "stream: none" } else { "stream: some" });
         }
         Reply::Claim(claim) => kinds.extend(claims(claim)),
         Reply::Renewed(r) => {

@@ -9,26 +9,25 @@ use super::names::SESSIONS;
 use super::op::{
     Aim, At, Declared, Entry, Ev, Id, On, Op, Serves, Snap, Step, Take, Time, Try, Which,
 };
+use super::passages::passage;
 
-/// Consumers, lanes and logs, types: as many as there are names.
-const CONSUMERS: u8 = 3;
-const LANES: u8 = 2;
-const LOGS: u8 = 2;
-
-/// A history of 20 to 60 operations. Each may be there or not, so that shrinking leaves fewer.
+/// A history of 20 to 60 operations or passages. Each may be there or not, so that shrinking leaves
+/// fewer.
 pub(super) fn history() -> BoxedStrategy<Vec<Step>> {
-    let steps = vec(weighted(0.99, step()), 20..=60);
-    steps.prop_map(|steps| steps.into_iter().flatten().collect()).boxed()
+    let some = prop_oneof![24 => step_of(op()).prop_map(|step| vec![step]), 1 => passage()];
+    let steps = vec(weighted(0.99, some), 20..=60);
+    steps.prop_map(|steps| steps.into_iter().flatten().flatten().collect()).boxed()
 }
 
-fn step() -> impl Strategy<Value = Step> {
+/// An operation as it is sent: on one of two handles, sometimes twice.
+pub(super) fn step_of(op: BoxedStrategy<Op>) -> impl Strategy<Value = Step> {
     let handle = prop_oneof![3 => Just(0u8), 1 => Just(1u8)];
     let times = prop_oneof![7 => Just(1u8), 1 => Just(2u8)];
-    (handle, times, op()).prop_map(|(handle, times, op)| Step { handle, times, op })
+    (handle, times, op).prop_map(|(handle, times, op)| Step { handle, times, op })
 }
 
 /// Most operations meet in one session.
-fn session() -> BoxedStrategy<u8> {
+pub(super) fn session() -> BoxedStrategy<u8> {
     prop_oneof![9 => Just(0u8), 1 => 1..SESSIONS].boxed()
 }
 
@@ -41,15 +40,15 @@ fn op() -> BoxedStrategy<Op> {
         (12, advance()),
         (5, renew()),
         (4, release()),
-        (8, redrive()),
+        (10, redrive()),
         (6, wake_log()),
         (4, clear()),
         (8, put_snapshots()),
         (6, read_state()),
         (7, schedule()),
         (5, fire_timers()),
-        (5, presence()),
-        (3, (0u8..6).prop_map(Op::Resend).boxed()),
+        (6, presence()),
+        (5, (0u8..10).prop_map(Op::Resend).boxed()),
         (7, listings()),
         (2, session().prop_map(|session| Op::Reclaim { session }).boxed()),
     ])
@@ -77,9 +76,20 @@ fn index() -> BoxedStrategy<At> {
     .boxed()
 }
 
+/// Of three names the first is the usual one, so that operations meet on the same cursors.
+pub(super) fn consumer() -> BoxedStrategy<u8> {
+    prop_oneof![4 => Just(0u8), 2 => Just(1u8), 1 => Just(2u8)].boxed()
+}
+
+/// A lane or a log, of two.
+pub(super) fn name() -> BoxedStrategy<u8> {
+    prop_oneof![3 => Just(0u8), 1 => Just(1u8)].boxed()
+}
+
 /// Mostly where a clear refuses it or does not.
 fn origin() -> BoxedStrategy<At> {
-    prop_oneof![3 => (-2i8..=1).prop_map(At::FromClear), 1 => index()].boxed()
+    prop_oneof![4 => (-2i8..=1).prop_map(At::FromClear), 1 => Just(At::FromHead(1)), 1 => index()]
+        .boxed()
 }
 
 fn id() -> BoxedStrategy<Id> {
@@ -94,24 +104,36 @@ fn id() -> BoxedStrategy<Id> {
 }
 
 fn head() -> BoxedStrategy<Which> {
-    let made = (0..CONSUMERS, on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
+    let made = (consumer(), on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
     prop_oneof![
         8 => (0u8..4).prop_map(Which::Held),
         4 => (0u8..4).prop_map(Which::Past),
         1 => (0u8..2).prop_map(Which::Dead),
         2 => made,
+        2 => cursor(),
     ]
     .boxed()
 }
 
+/// The head of a cursor, wherever that stands.
+fn cursor() -> impl Strategy<Value = Which> {
+    (consumer(), on()).prop_map(|(consumer, on)| Which::Cursor(consumer, on))
+}
+
 /// A cursor's head as it may stand there unclaimed: what pins and exclusions name.
 fn any_head() -> BoxedStrategy<Which> {
-    let made = (0..CONSUMERS, on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
-    prop_oneof![4 => (0u8..4).prop_map(Which::Held), 4 => made, 1 => Just(Which::Past(0))].boxed()
+    let made = (consumer(), on(), index()).prop_map(|(c, on, at)| Which::Made(c, on, at));
+    prop_oneof![
+        5 => (0u8..4).prop_map(Which::Held),
+        5 => made,
+        1 => Just(Which::Past(0)),
+        1 => (0u8..2).prop_map(Which::Dead),
+    ]
+    .boxed()
 }
 
 fn on() -> impl Strategy<Value = On> {
-    prop_oneof![Just(On::Event), (0..LANES).prop_map(On::InLane), (0..LOGS).prop_map(On::InLog),]
+    prop_oneof![Just(On::Event), name().prop_map(On::InLane), name().prop_map(On::InLog),]
 }
 
 fn attempt() -> BoxedStrategy<Try> {
@@ -121,8 +143,8 @@ fn attempt() -> BoxedStrategy<Try> {
 
 fn targets() -> BoxedStrategy<Vec<Aim>> {
     let aim = prop_oneof![
-        2 => (0..CONSUMERS).prop_map(Aim::Each),
-        3 => (0..CONSUMERS, 0..LANES).prop_map(|(consumer, lane)| Aim::Lane(consumer, lane)),
+        2 => consumer().prop_map(Aim::Each),
+        3 => (consumer(), name()).prop_map(|(consumer, lane)| Aim::Lane(consumer, lane)),
     ];
     prop_oneof![2 => Just(Vec::new()), 5 => vec(aim, 1..=3)].boxed()
 }
@@ -139,8 +161,7 @@ fn event_with(cause: BoxedStrategy<Option<Try>>) -> BoxedStrategy<Ev> {
 
 fn declared() -> impl Strategy<Value = Declared> {
     let types = prop_oneof![2 => Just(0u8), 3 => 1u8..8];
-    let name = prop_oneof![3 => Just(0u8), 1 => 1..LOGS];
-    (name, types, any::<bool>()).prop_map(|(name, types, backfill)| Declared {
+    (name(), types, any::<bool>()).prop_map(|(name, types, backfill)| Declared {
         name,
         types,
         backfill,
@@ -153,7 +174,7 @@ fn serves() -> BoxedStrategy<Serves> {
 
 /// What serves all declares no log.
 fn serves_or_all(all: u32, only: u32) -> BoxedStrategy<Serves> {
-    let entry = (0..CONSUMERS, weighted(0.7, declared()), weighted(0.2, 1u8..3))
+    let entry = (consumer(), weighted(0.7, declared()), weighted(0.3, 1u8..3))
         .prop_map(|(consumer, log, max_failures)| Entry { consumer, log, max_failures });
     let entries = prop_oneof![1 => Just(Vec::new()), 9 => vec(entry, 1..=3)];
     prop_oneof![all => Just(Serves::All), only => entries.prop_map(Serves::Only)].boxed()
@@ -181,7 +202,14 @@ fn take() -> BoxedStrategy<Take> {
 
 fn append() -> BoxedStrategy<Op> {
     let event = event_with(weighted(0.06, attempt()).boxed());
-    let events = prop_oneof![1 => Just(Vec::new()), 12 => vec(event, 1..=4)];
+    // Events that are stored, in another order.
+    let stored = (-3i8..=0, event_with(Just(None).boxed()))
+        .prop_map(|(off, event)| Ev { id: Id::Of(At::FromHead(off)), ..event });
+    let events = prop_oneof![
+        1 => Just(Vec::new()),
+        12 => vec(event, 1..=4),
+        1 => vec(stored, 1..=3),
+    ];
     (session(), events, serves_or_all(3, 7), weighted(0.06, index()), weighted(0.1, origin()))
         .prop_map(|(session, events, served, expected_head, origin)| Op::Append {
             session,
@@ -247,7 +275,7 @@ fn redrive() -> BoxedStrategy<Op> {
 }
 
 fn wake_log() -> BoxedStrategy<Op> {
-    (session(), 0..CONSUMERS, declared())
+    (session(), consumer(), declared())
         .prop_map(|(session, consumer, log)| Op::WakeLog { session, consumer, log })
         .boxed()
 }
@@ -297,12 +325,12 @@ fn schedule() -> BoxedStrategy<Op> {
 }
 
 fn fire_timers() -> BoxedStrategy<Op> {
-    (session(), serves(), weighted(0.3, 1u8..3))
+    (session(), serves(), weighted(0.4, 1u8..3))
         .prop_map(|(session, served, limit)| Op::FireTimers { session, served, limit })
         .boxed()
 }
 
-fn reducer() -> BoxedStrategy<u8> {
+pub(super) fn reducer() -> BoxedStrategy<u8> {
     prop_oneof![4 => Just(0u8), 1 => Just(1u8)].boxed()
 }
 
@@ -324,7 +352,7 @@ fn read_state() -> BoxedStrategy<Op> {
 }
 
 fn presence() -> BoxedStrategy<Op> {
-    let fields = vec((0u8..2, weighted(0.8, 0u8..2)), 1..=2);
+    let fields = vec((0u8..2, weighted(0.7, 0u8..2)), 1..=2);
     let ttl = prop_oneof![Just(10u8), Just(100)];
     let set = (0u8..2, fields, weighted(0.5, 0u8..3), ttl).prop_map(
         |(participant, fields, seen, ttl)| Op::SetPresence { participant, fields, seen, ttl },
@@ -338,6 +366,7 @@ fn listings() -> BoxedStrategy<Op> {
     let small = || (session(), 1u8..4);
     prop_oneof![
         4 => read,
+        2 => (session(), index()).prop_map(|(session, start_after)| Op::Stream { session, start_after }),
         2 => small().prop_map(|(session, limit)| Op::DeadLetters { session, limit }),
         3 => small().prop_map(|(session, limit)| Op::Cursors { session, limit }),
         1 => small().prop_map(|(session, limit)| Op::Timers { session, limit }),

@@ -1,6 +1,7 @@
 //! Runs one history on the reference and on a store, and compares every answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use a2_core::{
     Claim, Clock, EventId, Index, ManualClock, ReadRange, ReadState, Served, SessionId, Timestamp,
@@ -18,6 +19,7 @@ use crate::{BoxError, Factory, Isolation, Setup, Subject};
 /// A store under test with its clock and two handles.
 pub(super) struct Bench {
     clock: ManualClock,
+    stretch: u32,
     /// Without one the reference runs alone.
     handles: Vec<Subject>,
 }
@@ -30,13 +32,14 @@ impl Bench {
             Some(another) => Some(another().await?),
             None => None,
         };
-        Ok(Self { clock, handles: [first].into_iter().chain(second).collect() })
+        let stretch = factory.stretch();
+        Ok(Self { clock, stretch, handles: [first].into_iter().chain(second).collect() })
     }
 
     /// The reference alone.
     #[cfg(test)]
     pub(super) fn without_store() -> Self {
-        Self { clock: ManualClock::at(START), handles: Vec::new() }
+        Self { clock: ManualClock::at(START), stretch: 1, handles: Vec::new() }
     }
 
     fn target(&self, handle: u8) -> Option<Target<'_>> {
@@ -46,6 +49,7 @@ impl Bench {
             store: &*subject.store,
             timers: subject.timers.as_deref(),
             presence: subject.presence.as_deref(),
+            deadline: Duration::from_secs(5) * self.stretch.max(1),
         })
     }
 
@@ -173,9 +177,9 @@ impl<'a> Run<'a> {
         let mut calls = Vec::new();
         for id in self.sessions()? {
             calls.push(Call::Read(id.clone(), ReadRange::after(Index::ZERO)));
-            calls.push(Call::Cursors(id.clone(), 100));
-            calls.push(Call::DeadLetters(id.clone(), 100));
-            calls.push(Call::Timers(id.clone(), 100));
+            calls.push(Call::Cursors(id.clone(), 3));
+            calls.push(Call::DeadLetters(id.clone(), 2));
+            calls.push(Call::Timers(id.clone(), 1));
             for n in 0..2 {
                 let reducer = names::reducer(n).map_err(invalid)?;
                 calls.push(Call::ReadState(id.clone(), reducer, ReadState::latest()));

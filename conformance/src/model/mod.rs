@@ -20,9 +20,12 @@ mod generate;
 mod history;
 mod names;
 pub mod op;
+mod passages;
 mod reference;
 mod replays;
 mod resolve;
+#[cfg(test)]
+mod told;
 
 use std::fmt;
 use std::sync::Arc;
@@ -80,6 +83,30 @@ pub async fn check(
     histories: u32,
     seed: u64,
 ) -> Result<(), Box<Failure>> {
+    search(factory, histories, seed, SHRINKS).await
+}
+
+/// As [`check`], but takes no time to shrink the history that fails.
+///
+/// # Errors
+/// The first history that fails, as it was generated.
+pub async fn find(
+    factory: Arc<dyn Factory>,
+    histories: u32,
+    seed: u64,
+) -> Result<(), Box<Failure>> {
+    search(factory, histories, seed, 0).await
+}
+
+/// How many smaller histories are tried.
+const SHRINKS: u32 = 4_096;
+
+async fn search(
+    factory: Arc<dyn Factory>,
+    histories: u32,
+    seed: u64,
+    shrinks: u32,
+) -> Result<(), Box<Failure>> {
     let runtime = Handle::current();
     // Generated values cannot cross threads: generation, the runs and shrinking stay on one.
     let checked = tokio::task::spawn_blocking(move || {
@@ -89,7 +116,8 @@ pub async fn check(
                 bench = Some(open(&runtime, &*factory)?);
             }
             let Some(bench) = &bench else { continue };
-            one(&runtime, &*factory, bench, seed.wrapping_add(n.into()))?;
+            let runner = runner(seed.wrapping_add(n.into()), shrinks);
+            one(&runtime, &*factory, bench, runner)?;
         }
         Ok(())
     });
@@ -113,11 +141,11 @@ fn no_store(factory: &dyn Factory, error: &BoxError) -> Box<Failure> {
 }
 
 /// Generates one history. Choices fork the generator all the time, which XorShift does cheaply.
-fn runner(seed: u64) -> TestRunner {
+fn runner(seed: u64, shrinks: u32) -> TestRunner {
     TestRunner::new(Config {
         cases: 1,
         failure_persistence: None,
-        max_shrink_iters: 4_096,
+        max_shrink_iters: shrinks,
         rng_algorithm: RngAlgorithm::XorShift,
         rng_seed: RngSeed::Fixed(seed),
         ..Config::default()
@@ -128,9 +156,9 @@ fn one(
     runtime: &Handle,
     factory: &dyn Factory,
     bench: &Bench,
-    seed: u64,
+    mut runner: TestRunner,
 ) -> Result<(), Box<Failure>> {
-    let ran = runner(seed).run(&generate::history(), |steps| {
+    let ran = runner.run(&generate::history(), |steps| {
         runtime.block_on(bench.run(&steps)).map_err(TestCaseError::fail)
     });
     let (steps, reason) = match ran {
@@ -138,12 +166,11 @@ fn one(
         Err(TestError::Fail(reason, steps)) => (steps, reason.to_string()),
         Err(TestError::Abort(reason)) => (Vec::new(), reason.to_string()),
     };
-    Err(Box::new(Failure {
-        backend: factory.name().to_owned(),
-        seed: Some(seed),
-        difference: reason,
-        steps,
-    }))
+    let seed = match runner.config().rng_seed {
+        RngSeed::Fixed(seed) => Some(seed),
+        RngSeed::Random => None,
+    };
+    Err(Box::new(Failure { backend: factory.name().to_owned(), seed, difference: reason, steps }))
 }
 
 /// Runs a script as a failure printed it.

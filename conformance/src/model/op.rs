@@ -76,6 +76,10 @@ pub enum Op {
         through: Option<At>,
         limit: Option<u8>,
     },
+    Stream {
+        session: u8,
+        start_after: At,
+    },
     Claim {
         session: u8,
         claim: Take,
@@ -262,6 +266,8 @@ pub enum Which {
     Past(u8),
     /// The n-th dead letter.
     Dead(u8),
+    /// A cursor's, wherever it stands; of a consumer's event cursors the first one's.
+    Cursor(u8, On),
     /// One made up.
     Made(u8, On, At),
 }

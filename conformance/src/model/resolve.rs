@@ -54,6 +54,11 @@ pub(super) fn call(op: &Op, model: &mut Model, context: &mut Context) -> Result<
             }
             Some(Call::Read(id, range))
         }
+        Op::Stream { start_after, .. } => {
+            let after = at.index(*start_after)?;
+            let stored = session.read(&ReadRange::after(after)).events.len();
+            Some(Call::Stream(id, after, stored))
+        }
         Op::Claim { claim, .. } => Some(Call::Claim(id, at.claim(claim)?)),
         Op::Renew { holder, claims, ttl, .. } => match at.attempts(*holder, claims)? {
             Some((holder, claims)) => {
@@ -171,6 +176,7 @@ fn session_of(op: &Op) -> Option<u8> {
         | Op::ReadPresence => None,
         Op::Append { session, .. }
         | Op::Read { session, .. }
+        | Op::Stream { session, .. }
         | Op::Claim { session, .. }
         | Op::Renew { session, .. }
         | Op::Release { session, .. }
@@ -227,6 +233,14 @@ fn ttl_of(ms: u8) -> Duration {
     Duration::from_millis(u64::from(ms).max(1))
 }
 
+fn key(on: On) -> Result<CursorKey> {
+    Ok(match on {
+        On::Event => CursorKey::Event,
+        On::InLane(lane) => CursorKey::Lane(names::lane(lane)?),
+        On::InLog(log) => CursorKey::Log(names::log(log)?),
+    })
+}
+
 fn declaration(log: &Declared) -> Result<LogDeclaration> {
     let mut types: Vec<EventType> = Vec::new();
     for n in (0..names::TYPES).filter(|n| log.types & (1 << n) != 0) {
@@ -281,7 +295,7 @@ impl Resolver<'_> {
 
     /// The head, and the number of the attempt that the reference means.
     fn head(&self, which: Which) -> Result<Option<(HeadRef, u64)>> {
-        let heads = self.session.heads().into_iter();
+        let mut heads = self.session.heads().into_iter();
         let nth = |list: Vec<(HeadRef, u64)>, n: u8| {
             let place = usize::from(n).checked_rem(list.len());
             place.and_then(|place| list.into_iter().nth(place))
@@ -299,13 +313,14 @@ impl Resolver<'_> {
                 let claims = self.context.claims.iter().rev().filter(|claim| claim.0 == self.id);
                 nth(claims.map(|(_, head, attempt)| (head.clone(), *attempt)).collect(), n)
             }
+            Which::Cursor(consumer, on) => {
+                let (consumer, key) = (names::consumer(consumer)?, key(on)?);
+                heads
+                    .find(|(head, _)| head.consumer == consumer && head.cursor == key)
+                    .map(|(head, state)| (head, state.attempt_count))
+            }
             Which::Made(consumer, on, at) => {
-                let key = match on {
-                    On::Event => CursorKey::Event,
-                    On::InLane(lane) => CursorKey::Lane(names::lane(lane)?),
-                    On::InLog(log) => CursorKey::Log(names::log(log)?),
-                };
-                let head = HeadRef::new(names::consumer(consumer)?, key, self.index(at)?);
+                let head = HeadRef::new(names::consumer(consumer)?, key(on)?, self.index(at)?);
                 let attempt = self.session.head_state(&head).map_or(1, |s| s.attempt_count);
                 Some((head, attempt))
             }

@@ -1,65 +1,42 @@
-//! A store that breaks one rule of the model on purpose, so that the model test can be seen to fail.
+//! Stores that break a rule hardly, so that it takes a longer history to see it: the model test must
+//! find them, and shrink what it found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use a2_conformance::{BoxError, Factory, Setup, Subject, async_trait};
 use a2_core::{
-    Append, Appended, Claim, ClaimAvailable, Clear, Cleared, CompleteAttempt, Completion, Cursors,
-    DeadLetters, DispatchState, ErrorKind, EventId, EventStream, Events, FailAttempt, Failure,
-    FireTimers, Index, LogDeclaration, Namespace, Page, Pending, PendingPage, Presence,
-    PresencePatch, PresenceRows, PresenceStream, PresenceUpdate, PutSnapshots, ReadRange,
-    ReadState, Reclaimed, Redrive, RedriveAction, Redriven, ReducerName, ReleaseClaims, Released,
-    RenewClaims, Renewal, Result, Schedule, Scheduled, Served, SessionId, Sessions, SnapshotsPut,
-    StateRead, Store, StoreExt, SystemClock, TimerKey, TimerPage, Timers, Timestamp, Unscheduled,
-    WakeLog, WithClaim, WokenLog, WorkHints,
+    Append, Appended, Claim, ClaimAvailable, Clear, Cleared, CompleteAttempt, Completion, Consumer,
+    Cursors, DeadLetters, DispatchState, EventStream, Events, FailAttempt, Failure, FireTimers,
+    Index, LogDeclaration, Namespace, Page, Pending, PendingPage, Presence, PresencePatch,
+    PresenceRows, PresenceStream, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Reclaimed,
+    Redrive, Redriven, ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Result,
+    Schedule, Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, StoreExt,
+    SystemClock, TimerKey, TimerPage, Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog,
+    WorkHints,
 };
 use a2_store_memory::MemoryStore;
 
 /// The rule that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// `has_pending` forgets heads that are leased.
+    /// `has_pending` of an append forgets heads that are leased.
     BusyIsNotPending,
-    /// A completion is taken from any attempt.
-    AnyAttemptCompletes,
-    /// Claimed heads come in another order.
-    OrderOfHeads,
-    /// Ids stay taken after a clear.
-    ClearKeepsIds,
     /// A lease that ends exactly now is still busy.
     ExpiryNowIsBusy,
     /// The snapshot written last is the latest.
     OlderSnapshotReplaces,
-    /// A lapsed lease never dead-letters.
-    LapseHasNoBudget,
-    /// A completion that is sent again is refused.
-    CompletionIsForgotten,
-    /// The origin of an append and of a timer is not looked at.
-    OriginIsIgnored,
-    /// A skipped dead letter is retried.
-    SkipRetries,
     /// Waking a log does not look at its types.
     WokenLogTakesAll,
-    /// A session whose heads are all leased has nothing to claim.
-    BusyIsSettled,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::BusyIsNotPending,
-        Self::AnyAttemptCompletes,
-        Self::OrderOfHeads,
-        Self::ClearKeepsIds,
         Self::ExpiryNowIsBusy,
         Self::OlderSnapshotReplaces,
-        Self::LapseHasNoBudget,
-        Self::CompletionIsForgotten,
-        Self::OriginIsIgnored,
-        Self::SkipRetries,
         Self::WokenLogTakesAll,
-        Self::BusyIsSettled,
     ];
 }
 
@@ -77,7 +54,7 @@ impl Factory for BrokenFactory {
         let store = Broken {
             inner: MemoryStore::new().with_clock(clock),
             fault: self.0,
-            seen: Arc::default(),
+            last_snapshots: Arc::default(),
         };
         let again = store.clone();
         Ok(Subject::full(store).another(move || {
@@ -91,14 +68,7 @@ impl Factory for BrokenFactory {
 struct Broken {
     inner: MemoryStore,
     fault: Fault,
-    seen: Arc<Mutex<Seen>>,
-}
-
-/// What the faults remember.
-#[derive(Default)]
-struct Seen {
-    ids: HashSet<(SessionId, EventId)>,
-    snapshots: HashMap<(SessionId, ReducerName), Index>,
+    last_snapshots: Arc<Mutex<HashMap<(SessionId, ReducerName), Index>>>,
 }
 
 impl Broken {
@@ -106,11 +76,12 @@ impl Broken {
         self.fault == fault
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A lease is asked for a millisecond too long.
+    fn ttl(&self, ms: u64) -> Duration {
+        Duration::from_millis(ms + u64::from(self.is(Fault::ExpiryNowIsBusy)))
     }
 
-    /// The lease was asked for a millisecond too long; nobody is to see that.
+    /// Nobody is to see that.
     fn hide(&self, state: &mut DispatchState) {
         if self.is(Fault::ExpiryNowIsBusy) && state.claim_holder.is_some() {
             let earlier = |at: Timestamp| Timestamp::from_millis(at.as_millis() - 1);
@@ -118,44 +89,30 @@ impl Broken {
         }
     }
 
-    fn hide_claim(&self, claim: &mut Claim) {
-        match claim {
-            Claim::Claimed(claimed) => {
-                claimed.heads.iter_mut().for_each(|head| self.hide(&mut head.state));
-                if self.is(Fault::OrderOfHeads) {
-                    claimed.heads.reverse();
-                }
-            }
-            Claim::Busy(_) if self.is(Fault::BusyIsSettled) => *claim = Claim::Settled,
-            _ => {}
+    fn hide_in_claim(&self, claim: &mut Claim) {
+        if let Claim::Claimed(claimed) = claim {
+            claimed.heads.iter_mut().for_each(|head| self.hide(&mut head.state));
         }
-    }
-
-    fn ttl(&self, ms: u64) -> Duration {
-        Duration::from_millis(ms + u64::from(self.is(Fault::ExpiryNowIsBusy)))
     }
 
     fn claim(&self, claim: &ClaimAvailable) -> Result<ClaimAvailable> {
-        if !matches!(self.fault, Fault::ExpiryNowIsBusy | Fault::LapseHasNoBudget) {
+        if !self.is(Fault::ExpiryNowIsBusy) {
             return Ok(claim.clone());
         }
-        let mut broken = ClaimAvailable::new(claim.holder(), self.ttl(claim.ttl().as_millis()))?
+        let broken = ClaimAvailable::new(claim.holder(), self.ttl(claim.ttl().as_millis()))?
             .limit(claim.max_heads())?
             .served(claim.served_list().clone())
             .exclude(claim.excluded().iter().cloned())?
             .through(claim.end())
             .run(claim.max_run())?;
-        if self.is(Fault::ExpiryNowIsBusy) {
-            // The budget cannot be read back: take it from a consumer nobody serves.
-            let nobody = a2_core::Consumer::new("nobody")?;
-            if let Some(max) = claim.budget_of(&nobody) {
-                broken = broken.max_failures(max)?;
-            }
+        // The budget of a consumer without one of its own.
+        match claim.budget_of(&Consumer::new("nobody")?) {
+            Some(max) => broken.max_failures(max),
+            None => Ok(broken),
         }
-        Ok(broken)
     }
 
-    async fn pending(&self, session: &SessionId, served: &Served) -> Result<bool> {
+    async fn idle_work(&self, session: &SessionId, served: &Served) -> Result<bool> {
         let cursors = self.inner.all_cursors(session).await?;
         Ok(cursors.iter().any(|cursor| {
             cursor.head.is_some()
@@ -171,28 +128,9 @@ impl Broken {
 impl Store for Broken {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
         let served = append.served_list().clone();
-        let mut request = append.clone();
-        if self.is(Fault::OriginIsIgnored) && append.origin().is_some() {
-            request = Append::new(append.events().iter().cloned())?.served(served.clone());
-            if let Some(head) = append.head_expected() {
-                request = request.expected_head(head);
-            }
-        }
-        let ids = append.events().iter().filter_map(|event| event.event_id().cloned());
-        let ids: Vec<_> = ids.map(|id| (session.clone(), id)).collect();
-        if self.is(Fault::ClearKeepsIds) {
-            let taken = |id: &&(SessionId, EventId)| self.seen().ids.contains(*id);
-            let existing: Vec<_> = ids.iter().filter(taken).map(|(_, id)| id.clone()).collect();
-            let log = self.inner.read(session, ReadRange::default()).await?;
-            let here = |id: &EventId| log.events.iter().any(|event| event.id == *id);
-            if existing.iter().any(|id| !here(id)) {
-                return Err(ErrorKind::PartialDuplicateBatch { existing }.into());
-            }
-        }
-        let mut appended = self.inner.append(session, request).await?;
-        self.seen().ids.extend(ids);
+        let mut appended = self.inner.append(session, append).await?;
         if self.is(Fault::BusyIsNotPending) {
-            appended.has_pending = self.pending(session, &served).await?;
+            appended.has_pending = self.idle_work(session, &served).await?;
         }
         Ok(appended)
     }
@@ -207,7 +145,7 @@ impl Store for Broken {
 
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
         let mut claim = self.inner.claim_available(session, self.claim(&claim)?).await?;
-        self.hide_claim(&mut claim);
+        self.hide_in_claim(&mut claim);
         Ok(claim)
     }
 
@@ -229,34 +167,15 @@ impl Store for Broken {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
-        let mut attempt = complete.attempt();
-        if self.is(Fault::AnyAttemptCompletes) {
-            let (key, head) = (&complete.head().cursor, Some(complete.head().index));
-            let cursors = self.inner.all_cursors(session).await?;
-            let mut cursors = cursors.into_iter().filter(|c| c.head == head && c.key == *key);
-            if let Some(cursor) = cursors.find(|c| c.consumer == complete.head().consumer) {
-                attempt = cursor.state.attempt_count;
+        let request = match complete.next_claim() {
+            Some(claim) => {
+                let claim = self.claim(claim)?;
+                complete.then_claim(claim)
             }
-        }
-        let mut request = CompleteAttempt::new(complete.head().clone(), attempt)
-            .events(complete.returned().iter().cloned())?
-            .served(complete.served_list().clone());
-        if let Some(through) = complete.end() {
-            request = request.through(through)?;
-        }
-        if let Some(claim) = complete.next_claim() {
-            request = request.then_claim(self.claim(claim)?);
-        }
+            None => complete,
+        };
         let mut done = self.inner.complete_attempt(session, request).await?;
-        if let Some(claim) = &mut done.claim {
-            self.hide_claim(claim);
-        }
-        if let Completion::Completed(appended) = &done.outcome
-            && appended.replayed
-            && self.is(Fault::CompletionIsForgotten)
-        {
-            done.outcome = Completion::Superseded;
-        }
+        done.claim.iter_mut().for_each(|claim| self.hide_in_claim(claim));
         Ok(done)
     }
 
@@ -265,18 +184,15 @@ impl Store for Broken {
         session: &SessionId,
         fail: FailAttempt,
     ) -> Result<WithClaim<Failure>> {
-        let mut request = FailAttempt::new(fail.head().clone(), fail.attempt(), fail.error())
-            .retry_after(Duration::from_millis(fail.hold().as_millis()));
-        if let Some(max) = fail.budget() {
-            request = request.max_failures(max)?;
-        }
-        if let Some(claim) = fail.next_claim() {
-            request = request.then_claim(self.claim(claim)?);
-        }
+        let request = match fail.next_claim() {
+            Some(claim) => {
+                let claim = self.claim(claim)?;
+                fail.then_claim(claim)
+            }
+            None => fail,
+        };
         let mut failed = self.inner.fail_attempt(session, request).await?;
-        if let Some(claim) = &mut failed.claim {
-            self.hide_claim(claim);
-        }
+        failed.claim.iter_mut().for_each(|claim| self.hide_in_claim(claim));
         Ok(failed)
     }
 
@@ -285,23 +201,19 @@ impl Store for Broken {
     }
 
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
-        if self.is(Fault::SkipRetries) {
-            let retry = Redrive::new(redrive.head().clone(), RedriveAction::Retry);
-            let retry = retry.served(redrive.served_list().clone());
-            return self.inner.redrive(session, retry).await;
-        }
         self.inner.redrive(session, redrive).await
     }
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
+        let mut request = log.clone();
         if self.is(Fault::WokenLogTakesAll) {
             let mut all = LogDeclaration::new(log.declaration().name())?;
             if log.declaration().is_backfill() {
                 all = all.backfill();
             }
-            return self.inner.wake_log(session, WakeLog::new(log.consumer(), all)?).await;
+            request = WakeLog::new(log.consumer(), all)?;
         }
-        let mut woken = self.inner.wake_log(session, log).await?;
+        let mut woken = self.inner.wake_log(session, request).await?;
         self.hide(&mut woken.cursor.state);
         Ok(woken)
     }
@@ -320,10 +232,10 @@ impl Store for Broken {
     ) -> Result<StateRead> {
         let mut state = self.inner.read_state(session, reducer, read).await?;
         if self.is(Fault::OlderSnapshotReplaces) {
-            let seen = self.seen();
-            let last = seen.snapshots.get(&(session.clone(), reducer.clone()));
-            let last = last.filter(|index| **index >= state.clear_index);
-            state.latest_snapshot = last.copied().or(state.latest_snapshot);
+            let last = self.last_snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = last.get(&(session.clone(), reducer.clone())).copied();
+            state.latest_snapshot =
+                last.filter(|index| *index >= state.clear_index).or(state.latest_snapshot);
         }
         Ok(state)
     }
@@ -334,10 +246,11 @@ impl Store for Broken {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
-        let last = writes.writes().last().map(|write| write.index());
+        let written = writes.writes().last().map(|write| write.index());
         let put = self.inner.put_snapshots(session, reducer, writes).await?;
-        if let Some(last) = last {
-            self.seen().snapshots.insert((session.clone(), reducer.clone()), last);
+        if let Some(written) = written {
+            let mut last = self.last_snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+            last.insert((session.clone(), reducer.clone()), written);
         }
         Ok(put)
     }
@@ -355,7 +268,7 @@ impl Store for Broken {
     }
 
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
-        let mut pending = Store::pending(&self.inner, pending).await?;
+        let mut pending = self.inner.pending(pending).await?;
         if self.is(Fault::ExpiryNowIsBusy) {
             let earlier = |at: Timestamp| Timestamp::from_millis(at.as_millis() - 1);
             pending.sessions.iter_mut().for_each(|p| p.not_before = earlier(p.not_before));
@@ -372,11 +285,6 @@ impl Store for Broken {
 #[deny(clippy::missing_trait_methods)]
 impl Timers for Broken {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
-        if self.is(Fault::OriginIsIgnored) {
-            let after = Duration::from_millis(timer.after().as_millis());
-            let timer = Schedule::new(timer.key(), after, timer.event().clone())?;
-            return self.inner.schedule(session, timer).await;
-        }
         self.inner.schedule(session, timer).await
     }
 

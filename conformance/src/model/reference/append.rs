@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// The indexes in (after, through], from the marker on.
-    pub(super) fn read(&self, range: &ReadRange) -> Events {
+    pub(crate) fn read(&self, range: &ReadRange) -> Events {
         let events = self.lifetime().map(|entry| &entry.event);
         let events = events.filter(|e| e.index > range.start_after() && e.index <= range.end());
         let events = events.take(range.max_events()).cloned().collect();

@@ -21,7 +21,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use a2_core::{ErrorKind, Index, Namespace, PresenceRow, SessionId, Timestamp, WithClaim};
+use a2_core::{
+    ErrorKind, Index, Namespace, PresenceRow, ReadRange, SessionId, Timestamp, WithClaim,
+};
 
 pub(crate) use session::Session;
 
@@ -64,6 +66,10 @@ impl Model {
         Ok(match call {
             Call::Append(id, append) => Reply::Appended(self.session(id).append(now, append)?),
             Call::Read(id, range) => Reply::Events(self.session(id).read(range)),
+            Call::Stream(id, start_after, count) => {
+                let stored = self.session(id).read(&ReadRange::after(*start_after)).events;
+                Reply::Streamed(stored.into_iter().take(*count).collect())
+            }
             Call::Claim(id, claim) => {
                 let (claim, sooner) = self.session(id).claim(now, claim);
                 *may_be_sooner = sooner;
