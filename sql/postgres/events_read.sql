@@ -1,0 +1,29 @@
+-- A range of a log: $1 session, $2 after this index, $3 through this one, $4 at most so many events,
+-- ending with the one by which 16 MiB of payload are passed.
+--
+-- Rows: the log's head, its latest marker, then the event: index, id, type, payload, cause, created
+-- at, in order of the index; one row without an event when there is none in the range.
+select l.head, l.clear_index,
+  e.idx, e.event_id, e.event_type, e.payload, e.cause::text as cause, e.created_at
+from (
+  select
+    coalesce((
+      select e.idx from a2.a2_events e where e.session_id = $1::text order by e.idx desc limit 1
+    ), 0) as head,
+    coalesce((
+      select c.clear_index from a2.a2_clears c where c.session_id = $1::text
+    ), 0) as clear_index
+  offset 0
+) l
+left join lateral (
+  select e.*, sum(e.bytes) over (order by e.idx rows unbounded preceding) - e.bytes as before
+  from (
+    select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+      coalesce(e.size, octet_length(e.payload::text)) as bytes
+    from a2.a2_events e
+    where e.session_id = $1::text
+      and e.idx > greatest($2::bigint, l.clear_index - 1) and e.idx <= least($3::bigint, l.head)
+    order by e.idx
+    limit $4::integer
+  ) e
+) e on e.before <= 16777216

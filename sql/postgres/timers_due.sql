@@ -1,0 +1,10 @@
+-- Timers of all sessions by due time and session: due from $1 (there only those of sessions after $2)
+-- through $3, at most $4. Rows: due at, session.
+select t.due_at, t.session_id
+from a2.a2_timers t
+where (t.due_at, t.session_id) > ($1::bigint, $2::text) and t.due_at <= $3::bigint
+  and (t.origin_index is null or t.origin_index >= coalesce((
+    select c.clear_index from a2.a2_clears c where c.session_id = t.session_id
+  ), 0))
+order by t.due_at, t.session_id
+limit $4::integer
