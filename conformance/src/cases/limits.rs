@@ -14,6 +14,7 @@ cases![
     "limits.batch.ten_thousand_events" => batch_events: rules(R10, F34), slow;
     "limits.batch.ten_thousand_returned_events" => batch_returned_events:
         rules(R10, R52, F34), slow;
+    "limits.batch.past_sixteen_bits_of_parameters" => batch_parameters: rules(R10, R36, F34), slow;
     "limits.batch.targets" => batch_targets: rules(R10, R14);
     "limits.batch.bytes" => batch_bytes: rules(R10, R14), slow;
     "limits.payload.longest" => payload_longest: rules(R10, F35), slow;
@@ -71,6 +72,23 @@ async fn batch_returned_events(cx: Cx) {
     assert!(replayed.replayed);
     assert!(replayed.events == completed.events);
     assert_eq!(cx.store().head(&s).await.unwrap(), 10_001);
+}
+
+async fn batch_parameters(cx: Cx) {
+    // 65,536 parameters are passed with 9, with 8 and with fewer for each event.
+    for n in [7_282, 8_192] {
+        let s = cx.session("parameters");
+        let events = many("e", n).into_iter().enumerate().map(|(i, event)| {
+            event.targets([to_event("c"), to_lane("c", &format!("lane{}", i % 3))])
+        });
+        let appended = append(&cx, &s, events).await;
+        assert_eq!((appended.len(), appended[n - 1].index.get()), (n, n as u64));
+        let again = cx.store().append(&s, batch(many("e", n))).await.unwrap();
+        assert!(again.replayed && again.events == appended);
+        let last = claim().served(serve(["c"])).limit(1_000).unwrap();
+        let heads = take(&cx, &s, last).await;
+        assert_eq!((heads.len(), heads[0].head.clone()), (1_000, event_head("c", 1)));
+    }
 }
 
 async fn batch_targets(cx: Cx) {
