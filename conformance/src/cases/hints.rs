@@ -127,26 +127,42 @@ async fn on_redrive(cx: Cx) {
     .await;
 }
 
-/// Schedules and lets the time pass.
-async fn timer(cx: Cx, s: SessionId, round: usize) {
-    let timer = Schedule::new("k", ms(100), ev(&format!("e{round}"))).unwrap();
-    let _ = cx.timers().schedule(&s, timer).await.unwrap();
-    // Whoever waits for the timer has heard of it by then, or hears of it too late.
-    tokio::time::sleep(ms(50)).await;
-    cx.pass(ms(100)).await;
+/// Sets a timer with `by` and lets the time pass, until the timer is hinted at.
+async fn timer(cx: &Cx, hints: &mut WorkHints, by: &Cx) {
+    let s = cx.session("timer");
+    let hinted = async {
+        for round in 0.. {
+            let timer = Schedule::new("k", ms(100), ev(&format!("e{round}"))).unwrap();
+            let _ = by.timers().schedule(&s, timer).await.unwrap();
+            if !cx.is_live() {
+                // Who has heard of this append has heard of the timer, and waits for it.
+                let elsewhere = cx.session("elsewhere");
+                until_hinted(cx, hints, &elsewhere, |round| {
+                    let (by, elsewhere) = (by.clone(), elsewhere.clone());
+                    async move {
+                        append(&by, &elsewhere, [ev(&format!("e{round}"))]).await;
+                    }
+                })
+                .await;
+            }
+            cx.pass(ms(100)).await;
+            if hinted(hints, &s).await {
+                return;
+            }
+        }
+    };
+    cx.within(secs(30), hinted).await;
 }
 
 async fn on_timer_due(cx: Cx) {
-    let s = cx.session("timer");
     let mut hints = cx.store().watch_pending(serve(["c"]));
-    until_hinted(&cx, &mut hints, &s, |round| timer(cx.clone(), s.clone(), round)).await;
+    timer(&cx, &mut hints, &cx).await;
 }
 
 async fn on_timer_due_of_another(cx: Cx) {
-    let s = cx.session("timer-another");
     let other = cx.another().await;
     let mut hints = cx.store().watch_pending(serve(["c"]));
-    until_hinted(&cx, &mut hints, &s, |round| timer(other.clone(), s.clone(), round)).await;
+    timer(&cx, &mut hints, &other).await;
 }
 
 async fn several_watchers(cx: Cx) {

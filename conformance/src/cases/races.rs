@@ -1,9 +1,11 @@
 //! Many workers at once: who gets a head, and that it is one of them.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use a2_core::{Claim, Completion, Failure, SessionId, WakeLog};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::Cx;
@@ -31,14 +33,27 @@ struct Seen {
     leases: AtomicUsize,
     claims: AtomicUsize,
     finished: Mutex<Vec<u64>>,
+    /// Told whenever there may be something to claim again.
+    changed: Notify,
+}
+
+impl Seen {
+    fn finished(&self) -> usize {
+        self.finished.lock().unwrap().len()
+    }
 }
 
 /// Works on a session's one cursor until `events` are finished; every 20th attempt fails.
 async fn work(cx: Cx, s: SessionId, seen: Arc<Seen>, events: usize) {
-    while seen.finished.lock().unwrap().len() < events {
+    loop {
+        let mut changed = pin!(seen.changed.notified());
+        changed.as_mut().enable();
+        if seen.finished() == events {
+            return;
+        }
         let Claim::Claimed(claimed) = cx.store().claim_available(&s, claim()).await.unwrap() else {
             // Busy, or idle until more is appended.
-            tokio::time::sleep(ms(1)).await;
+            changed.await;
             continue;
         };
         assert_eq!(claimed.heads.len(), 1);
@@ -55,11 +70,15 @@ async fn work(cx: Cx, s: SessionId, seen: Arc<Seen>, events: usize) {
         } else {
             finish(&cx, &s, head).await;
         }
+        seen.changed.notify_waiters();
     }
 }
 
 async fn work_together(handles: Vec<Cx>, s: &SessionId, events: usize) -> Vec<u64> {
-    let seen = Arc::new(Seen::default());
+    work_until(handles, s, events, Arc::default()).await
+}
+
+async fn work_until(handles: Vec<Cx>, s: &SessionId, events: usize, seen: Arc<Seen>) -> Vec<u64> {
     let mut tasks = JoinSet::new();
     for cx in handles {
         tasks.spawn(work(cx, s.clone(), Arc::clone(&seen), events));
@@ -244,16 +263,18 @@ async fn fail_same_attempt(cx: Cx) {
 
 async fn appended_while_drained(cx: Cx) {
     let s = cx.session("drained");
+    let seen = Arc::<Seen>::default();
     let mut appenders = JoinSet::new();
     for appender in 0..3 {
-        let (cx, s) = (cx.clone(), s.clone());
+        let (cx, s, seen) = (cx.clone(), s.clone(), Arc::clone(&seen));
         appenders.spawn(async move {
             for i in 0..10 {
                 append(&cx, &s, [ev_on(&format!("{appender}-{i}"), "l")]).await;
+                seen.changed.notify_waiters();
             }
         });
     }
-    let finished = work_together(vec![cx.clone(); 4], &s, 30).await;
+    let finished = work_until(vec![cx.clone(); 4], &s, 30, seen).await;
     appenders.join_all().await;
     assert_eq!(finished, (1..=30).collect::<Vec<_>>());
     nothing(&cx, &s).await;
