@@ -37,6 +37,8 @@ cases![
     "clear.twice" => twice: rules(R70, R72);
     "clear.during_completions" => during_completions: rules(R36, R70, F46);
     "clear.concurrent.same_request" => concurrent_same_request: rules(R68);
+    "clear.type.alike" => type_alike: rules(R8, R9, R69);
+    "clear.type.by_clear_alone" => type_by_clear_alone: rules(R9, R73), needs(Timers);
     "clear.pending.none" => pending_none: rules(R42, R70);
 ];
 
@@ -392,4 +394,54 @@ async fn pending_none(cx: Cx) {
     clear(&cx, &s).await;
     let appended = cx.store().append(&s, batch([ev("b")])).await.unwrap();
     assert!(!appended.has_pending);
+}
+
+async fn type_alike(cx: Cx) {
+    let s = cx.session("alike");
+    let types = ["A2.CLEAR", "a2.clear ", " a2.clear", "a2.clear\n", "a2.cleared", "a2.clea", "clear"];
+    let stored: Vec<_> = types.iter().map(|name| event(name, "null")).collect();
+    let mut stored = append(&cx, &s, stored).await;
+    append(&cx, &s, [ev("a").target(to_event("c"))]).await;
+    let head = claim_one(&cx, &s, "c").await;
+    let returned = complete(&head).events([event("A2.Clear", "null").id("b").unwrap()]).unwrap();
+    stored.extend(expect_completed(cx.store().complete_attempt(&s, returned).await).events);
+    // Ordinary events all of them: nothing is cleared, and they come back as they were given.
+    let read = cx.store().read(&s, Default::default()).await.unwrap();
+    assert_eq!((read.head.get(), read.clear_index.get()), (9, 0));
+    let read: Vec<_> = read.events.into_iter().filter(|event| event.index != 8).collect();
+    assert_eq!(read, stored);
+    let names: Vec<_> = read.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(names[..7], types);
+    assert_eq!(names[7], "A2.Clear");
+    assert_eq!(cleared(&cx, &s, Clear::new()).await, (true, 10, 10));
+    let [marker] = &log(&cx, &s).await[..] else { panic!("the marker alone") };
+    assert_eq!(marker.event_type.as_str(), "a2.clear");
+}
+
+async fn type_by_clear_alone(cx: Cx) {
+    let s = cx.session("alone");
+    let served = serve_log("c", all_types("l").backfill());
+    let first = many("e", 3).into_iter().map(|event| event.target(to_lane("c", "l")));
+    let _ = cx.store().append(&s, batch(first).served(served)).await.unwrap();
+    let heads = claim_all(&cx, &s).await;
+    bury(&cx, &s, &heads[0]).await;
+    let skip = Redrive::new(heads[0].head.clone(), RedriveAction::Skip);
+    assert!(cx.store().redrive(&s, skip).await.unwrap().redriven);
+    let returned = complete(&heads[1]).events([ev("returned")]).unwrap();
+    expect_completed(cx.store().complete_attempt(&s, returned).await);
+    let _ = cx.timers().schedule(&s, Schedule::new("k", ms(1), ev("timer")).unwrap()).await.unwrap();
+    cx.pass(ms(1)).await;
+    let _ = cx.timers().fire_timers(&s, Default::default()).await.unwrap();
+    let write = PutSnapshots::new([SnapshotWrite::new(at(2), json("1"))]).unwrap();
+    let _ = cx.store().put_snapshots(&s, &ReducerName::new("r").unwrap(), write).await.unwrap();
+    let _ = cx.store().reclaim(&s).await.unwrap();
+    let types = |events: &[a2_core::Event]| {
+        events.iter().map(|event| event.event_type.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(types(&log(&cx, &s).await), ["t"; 5]);
+    assert_eq!(cleared(&cx, &s, Clear::new()).await, (true, 6, 6));
+    append(&cx, &s, [ev("x")]).await;
+    while !cx.store().reclaim(&s).await.unwrap().done {}
+    assert_eq!(types(&log(&cx, &s).await), ["a2.clear", "t"]);
+    assert_eq!(cx.store().head(&s).await.unwrap(), 7);
 }

@@ -1,5 +1,8 @@
 //! Reading ranges of a log.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use a2_core::{Clear, EventType, Index, ReadRange, StoreExt};
 use futures_util::TryStreamExt;
 
@@ -183,12 +186,21 @@ async fn read_all(cx: Cx) {
     assert_eq!(indexes(&all), (11..=2_500).collect::<Vec<u64>>());
 }
 
+/// Waits until more than so many reads have begun, so that writes and reads meet.
+async fn another_read(reads: &AtomicUsize, before: usize) {
+    while reads.load(Ordering::SeqCst) <= before {
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn whole_batches(cx: Cx) {
     let s = cx.session("view");
+    let reads = Arc::new(AtomicUsize::new(0));
     let writer = tokio::spawn({
-        let (cx, s) = (cx.clone(), s.clone());
+        let (cx, s, reads) = (cx.clone(), s.clone(), Arc::clone(&reads));
         async move {
             for round in 0..60 {
+                another_read(&reads, round).await;
                 append(&cx, &s, many(&format!("{round}-"), 10)).await;
             }
         }
@@ -196,6 +208,7 @@ async fn whole_batches(cx: Cx) {
     let range = ReadRange::default().limit(10_000).unwrap();
     loop {
         let done = writer.is_finished();
+        reads.fetch_add(1, Ordering::SeqCst);
         let read = cx.store().read(&s, range.clone()).await.unwrap();
         let n = read.head.get();
         assert_eq!(n % 10, 0, "half a batch was seen");
@@ -210,10 +223,12 @@ async fn whole_batches(cx: Cx) {
 
 async fn during_clears(cx: Cx) {
     let s = cx.session("clears");
+    let reads = Arc::new(AtomicUsize::new(0));
     let writer = tokio::spawn({
-        let (cx, s) = (cx.clone(), s.clone());
+        let (cx, s, reads) = (cx.clone(), s.clone(), Arc::clone(&reads));
         async move {
             for round in 0..60 {
+                another_read(&reads, round).await;
                 append(&cx, &s, many(&format!("{round}-"), 3)).await;
                 clear(&cx, &s).await;
             }
@@ -221,6 +236,7 @@ async fn during_clears(cx: Cx) {
     });
     let mut last = 0;
     while last < 240 {
+        reads.fetch_add(1, Ordering::SeqCst);
         let read = cx.store().read(&s, ReadRange::default()).await.unwrap();
         // From the marker that the answer names to the head that it names.
         let (head, first) = (read.head.get(), read.clear_index.get().max(1));

@@ -20,6 +20,8 @@ cases![
     "time.expiry.real" => expiry_real: rules(R32), live;
     "time.clock.set_back_under_a_lease" => set_back_under_a_lease: rules(R32);
     "time.clock.far_ahead" => far_ahead: rules(R32, R34);
+    "time.clock.of_the_caller" => of_the_caller: rules(R32, R34, F10);
+    "time.clock.of_the_caller.timers" => of_the_caller_timers: rules(R32, R34), needs(Timers);
     "time.durations.zero_ttl" => zero_ttl: rules(R13, R14, F12);
     "time.durations.round_up" => round_up: rules(R13, F12);
     "time.durations.clamped" => clamped: rules(R13, F12);
@@ -135,6 +137,51 @@ async fn far_ahead(cx: Cx) {
     let heads = take(&cx, &s, claim_as("second", secs(60))).await;
     assert_eq!(heads[0].attempt(), 2);
     assert_eq!(expires_at(&cx, &s).await, 1_800_000_060_000);
+}
+
+/// The caller's clock is the system's: it goes years ahead of the first, years behind the second.
+const NOT_THE_CALLERS: [i64; 2] = [1_600_000_000_000, 4_100_000_000_000];
+
+async fn of_the_caller(cx: Cx) {
+    for now in NOT_THE_CALLERS {
+        cx.clock().set(Timestamp::from_millis(now));
+        let s = one(&cx, "caller").await;
+        let first = take(&cx, &s, claim_as("first", ms(100))).await.remove(0);
+        assert_eq!(expires_at(&cx, &s).await, now + 100);
+        cx.pass(ms(60)).await;
+        let renew = RenewClaims::new("first", [first.attempt_ref()], ms(100)).unwrap();
+        assert_eq!(cx.store().renew_claims(&s, renew).await.unwrap().renewed.len(), 1);
+        assert_eq!(expires_at(&cx, &s).await, now + 160);
+        // The lease is neither taken from its holder nor kept by it.
+        cx.pass(ms(99)).await;
+        let busy = expect_busy(cx.store().claim_available(&s, claim_as("second", ms(100))).await);
+        assert_eq!(busy.retry_after, ms(1));
+        cx.pass(ms(1)).await;
+        let second = take(&cx, &s, claim_as("second", ms(100))).await.remove(0);
+        assert_eq!(second.attempt(), 2);
+        let held = fail(&second).retry_after(ms(50));
+        let _ = cx.store().fail_attempt(&s, held).await.unwrap();
+        cx.pass(ms(49)).await;
+        let busy = expect_busy(cx.store().claim_available(&s, claim()).await);
+        assert_eq!(busy.retry_after, ms(1));
+        cx.pass(ms(1)).await;
+        assert_eq!(claim_one(&cx, &s, "c").await.attempt(), 3);
+    }
+}
+
+async fn of_the_caller_timers(cx: Cx) {
+    for now in NOT_THE_CALLERS {
+        cx.clock().set(Timestamp::from_millis(now));
+        let s = cx.session("caller");
+        let timer = Schedule::new("k", ms(100), ev("a")).unwrap();
+        let due = cx.timers().schedule(&s, timer).await.unwrap().due_at;
+        assert_eq!(due.as_millis(), now + 100);
+        cx.pass(ms(99)).await;
+        assert_eq!(cx.timers().fire_timers(&s, FireTimers::new()).await.unwrap().events, []);
+        cx.pass(ms(1)).await;
+        let fired = cx.timers().fire_timers(&s, FireTimers::new()).await.unwrap().events;
+        assert_eq!(ids(&fired), ["a"]);
+    }
 }
 
 async fn zero_ttl(cx: Cx) {

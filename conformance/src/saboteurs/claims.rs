@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use a2_core::{
-    AttemptRef, Busy, Claim, ClaimAvailable, Claimed, CursorKey, CursorRef, DispatchedHead,
+    AttemptRef, Busy, Claim, ClaimAvailable, Claimed, Clock, CursorKey, CursorRef, DispatchedHead,
     FailAttempt, HeadRef, LogName, LogTypes, Presence, ReadRange, ReleaseClaims, Released,
-    RenewClaims, Renewal, Result, Served, ServedConsumer, SessionId, StoreExt, Timers, WakeLog,
+    RenewClaims, Renewal, Result, Served, ServedConsumer, SessionId, StoreExt, SystemClock, Timers,
+    Timestamp, WakeLog,
 };
 
 use super::{Broken, How};
 
 fn ms(span: a2_core::Span) -> Duration {
     Duration::from_millis(span.as_millis())
+}
+
+/// What is left, at `now` of the store, until the caller's clock says that the time is over.
+pub(super) fn by_callers_clock(now: Timestamp, span: a2_core::Span) -> Duration {
+    SystemClock.now().after(span).since(now).max(Duration::from_millis(1))
 }
 
 impl<S: Timers + Presence> Broken<S> {
@@ -136,6 +142,15 @@ impl<S: Timers + Presence> Broken<S> {
                     head.state.first_claimed_at = head.state.last_claimed_at;
                 }
             }
+            How::LeaseByCallersClock => {
+                for head in &mut claimed.heads {
+                    let Some(now) = head.state.last_claimed_at else { continue };
+                    let claims = [head.attempt_ref()];
+                    let ttl = by_callers_clock(now, claim.ttl());
+                    let lease = RenewClaims::new(claim.holder().clone(), claims, ttl)?;
+                    let _ = self.inner.renew_claims(session, lease).await?;
+                }
+            }
             How::AttemptsRestart => {
                 for head in &mut claimed.heads {
                     head.state.attempt_count = head.state.failure_count + 1;
@@ -194,6 +209,14 @@ impl<S: Timers + Presence> Broken<S> {
     ) -> Result<Renewal> {
         let ttl = match self.how {
             How::RenewNeverShortens => ms(renew.ttl()).max(Duration::from_secs(24 * 3600)),
+            How::RenewByCallersClock => {
+                let _ = self.inner.renew_claims(session, renew.clone()).await?;
+                let cursors = self.inner.all_cursors(session).await?;
+                let expires = cursors.iter().find_map(|cursor| cursor.state.claim_expires_at);
+                let ttl = i64::try_from(renew.ttl().as_millis()).unwrap_or(i64::MAX);
+                let now = expires.unwrap_or(Timestamp::EPOCH).as_millis() - ttl;
+                by_callers_clock(Timestamp::from_millis(now), renew.ttl())
+            }
             How::RenewFromExpiry => ms(renew.ttl()) + self.lease(session).await?,
             _ => ms(renew.ttl()),
         };

@@ -93,6 +93,15 @@ impl<S: Timers + Presence> Broken<S> {
             How::TimersFireEarly => Duration::ZERO,
             _ => Duration::from_millis(timer.after().as_millis()),
         };
+        let after = match self.how {
+            How::TimerByCallersClock => {
+                // The store's time, as a timer tells it that is replaced at once.
+                let now = Schedule::new(key.clone(), Duration::ZERO, timer.event().clone())?;
+                let now = self.inner.schedule(session, now).await?.due_at;
+                super::claims::by_callers_clock(now, timer.after())
+            }
+            _ => after,
+        };
         let mut other = Schedule::new(key, after, timer.event().clone())?;
         if let Some(origin) = timer.origin().filter(|_| !self.is(How::TimerOriginIgnored)) {
             other = other.origin_index(origin);

@@ -13,6 +13,7 @@ mod writes;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use a2_core::{Event, EventId, HeadRef, Namespace, Presence, PresenceRows, SessionId, Timers};
@@ -108,6 +109,7 @@ saboteurs! {
     IdsMadeByTheStore breaks R41: "an event without an id gets another with each sending" => "append.ids.generated";
     ConflictIsInvalid breaks R88: "a head conflict has the code of an invalid argument" => "append.expected_head.conflict";
     ConflictIsRetryable breaks R89: "a cleared session is reported as one that may come back" => "errors.conflicts_are_final";
+    AlikeIsClear breaks R9: "an event of a type like a2.clear clears" => "clear.type.alike";
     // Reading.
     GapInRead breaks R2: "a read leaves an event out" => "append.index.dense";
     AfterIsInclusive breaks R43: "a read begins with the event at `after`" => "read.range.after_and_through";
@@ -150,6 +152,7 @@ saboteurs! {
     AttemptsRestart breaks R22: "attempts are counted from the last failure on" => "claims.state.next_attempt";
     OwnLeaseIsFree breaks R24: "a holder can claim again what it holds" => "claims.busy.own_lease_too";
     ClaimMakesLogs breaks R49: "a claim makes the logs that it declares" => "claims.cursors.not_created";
+    LeaseByCallersClock breaks R34: "a lease ends by the caller's clock" => "time.clock.of_the_caller";
     // Renewing and releasing.
     RenewNeverShortens breaks R50: "a renewal keeps a later expiry" => "renew.current.sooner";
     RenewForAnyone breaks R50: "a claim is renewed for another holder" => "renew.neither.another_holder";
@@ -160,6 +163,7 @@ saboteurs! {
     ReleaseDoesNothing breaks R51: "a release answers and does nothing" => "release.current.at_once";
     ReleaseForAnyone breaks R51: "a claim is released for another holder" => "release.nothing.another_holder";
     RenewFromExpiry breaks R50: "a renewal is added to what is left of the lease" => "renew.current.from_now";
+    RenewByCallersClock breaks R34: "a renewed lease ends by the caller's clock" => "time.clock.of_the_caller";
     ReleaseAlwaysAnswers breaks R38: "a release sent again says that it gave back" => "retries.release";
     // Completing and failing.
     FenceMissing breaks R52: "a completion of a superseded attempt commits" => "complete.checks.taken_over";
@@ -211,6 +215,7 @@ saboteurs! {
     ClearOtherId breaks R69: "the marker gets another id" => "read.clear.marker";
     ReclaimNeverDone breaks R73: "reclaim is never done" => "reclaim.done.nothing_to_do";
     ReclaimClaimsDone breaks R73: "reclaim says done at once" => "reclaim.done.in_pieces";
+    ReclaimClears breaks R9: "reclaim writes a marker of its own" => "clear.type.by_clear_alone";
     ClearReclaims breaks R71: "a clear deletes what is below it" => "reclaim.done.in_pieces";
     IndexesRestart breaks R72: "a lifetime's indexes begin with 1 again" => "clear.answer.indexes";
     // Timers.
@@ -218,6 +223,7 @@ saboteurs! {
     TimerOriginIgnored breaks R74: "a timer's origin is not looked at" => "timers.schedule.origin_cleared";
     UnscheduleAlwaysTrue breaks R75: "unscheduling nothing answers true" => "timers.unschedule.whether_there_was_one";
     FireLimitIgnored breaks R76: "fire_timers takes more than its limit" => "timers.fire.limit";
+    TimerByCallersClock breaks R34: "a timer is due by the caller's clock" => "time.clock.of_the_caller.timers";
     TimerNotReplaced breaks R74: "a key scheduled again is a second timer" => "timers.schedule.replaces";
     TimerKeysCut breaks R7: "a timer's key is cut at 255 bytes" => "names.length.longest_timer_key";
     // Finding work.
@@ -233,6 +239,9 @@ saboteurs! {
     HintsNever breaks R79: "there are no work hints" => "hints.append";
     StreamSkipsMarker breaks R81: "a stream does not give the marker" => "streams.clear.before";
     StreamEndsInSilence breaks R82: "a stream that fails ends without a word" => "close.streams.waiting";
+    StreamsStay breaks R83: "a dropped stream keeps its place, of which there are 500" => "streams.dropped";
+    StreamDropEndsAll breaks R83: "dropping a stream unsubscribes its session's other streams" => "streams.two_on_one_session";
+    SlowReaderLosesEvents breaks R83: "what a slow reader leaves unread is bounded by losing it" => "streams.slow_reader";
     ClosedGoesOn breaks R90: "a closed store goes on" => "close.calls.refused";
     // Presence.
     PresenceOutlives breaks R84: "a field outlives its ttl" => "presence.ttl.gone_after";
@@ -316,6 +325,9 @@ struct Seen {
     reclaims: HashMap<SessionId, u32>,
     completed: HashMap<SessionId, HeadRef>,
     rows: HashMap<Namespace, PresenceRows>,
+    streams: usize,
+    stream_dropped: HashMap<SessionId, Arc<AtomicBool>>,
+    heads: HashMap<SessionId, u64>,
 }
 
 impl<S: Timers + Presence + Clone + 'static> Broken<S> {

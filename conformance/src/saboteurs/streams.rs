@@ -1,14 +1,25 @@
 //! Streams, hints and presence gone wrong.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use a2_core::{
-    EventStream, Index, Namespace, Presence, PresenceChange, PresencePatch, PresenceRows,
-    PresenceStream, PresenceUpdate, Result, Served, SessionId, Timers, WorkHints,
+    Error, Event, EventStream, Index, Namespace, Presence, PresenceChange, PresencePatch,
+    PresenceRows, PresenceStream, PresenceUpdate, Result, Served, SessionId, Timers, WorkHints,
 };
 use futures_util::{StreamExt, future, stream};
 
 use super::{Broken, How};
+
+/// Tells that it was dropped.
+struct OnDrop(Arc<AtomicBool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 impl<S: Timers + Presence> Broken<S> {
     pub(super) fn break_stream(&self, session: &SessionId, start_after: Index) -> EventStream {
@@ -18,6 +29,33 @@ impl<S: Timers + Presence> Broken<S> {
         };
         let sound = self.inner.stream(session, start);
         match self.how {
+            How::StreamsStay => {
+                let mut seen = self.seen();
+                seen.streams += 1;
+                if seen.streams > 500 {
+                    let error = Error::unavailable("there are too many streams");
+                    return EventStream::new(stream::iter([Err(error)]));
+                }
+                sound
+            }
+            How::StreamDropEndsAll => {
+                let dropped =
+                    Arc::clone(self.seen().stream_dropped.entry(session.clone()).or_default());
+                let guard = OnDrop(Arc::clone(&dropped));
+                EventStream::new(sound.take_while(move |_| {
+                    let _whole = &guard;
+                    future::ready(!dropped.load(Ordering::SeqCst))
+                }))
+            }
+            How::SlowReaderLosesEvents => {
+                let (seen, session) = (Arc::clone(&self.seen), session.clone());
+                EventStream::new(sound.filter(move |event| {
+                    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    let head = seen.heads.get(&session).copied().unwrap_or_default();
+                    let kept = |event: &Event| event.index.get() + 4_096 > head;
+                    future::ready(event.as_ref().map_or(true, kept))
+                }))
+            }
             How::StreamRepeats => EventStream::new(sound.flat_map(|event| {
                 let again = event.as_ref().ok().cloned();
                 stream::iter(std::iter::once(event).chain(again.map(Ok)))

@@ -111,7 +111,9 @@ impl<S: Timers + Presence> Broken<S> {
         let mut events = append.events().to_vec();
         let rest = events.split_off(1);
         let mut first = self.inner.append(session, with_events(&append, events)?).await?;
-        tokio::task::yield_now().await;
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
         let rest = Append::new(rest)?.served(append.served_list().clone());
         let rest = self.inner.append(session, rest).await?;
         first.events.extend(rest.events);
@@ -159,6 +161,19 @@ impl<S: Timers + Presence> Broken<S> {
             How::CauseUnchecked => {
                 for (event, asked) in appended.events.iter_mut().zip(asked) {
                     event.cause = asked.event_cause().cloned();
+                }
+            }
+            How::AlikeIsClear => {
+                let alike = |event: &Event| {
+                    event.event_type.as_str().trim().eq_ignore_ascii_case("a2.clear")
+                };
+                if appended.events.iter().any(alike) {
+                    let _ = self.inner.clear(session, Clear::new()).await?;
+                }
+            }
+            How::SlowReaderLosesEvents => {
+                if let Some(last) = appended.events.last() {
+                    self.seen().heads.insert(session.clone(), last.index.get());
                 }
             }
             How::PendingNever => appended.has_pending = false,
@@ -316,6 +331,9 @@ impl<S: Timers + Presence> Broken<S> {
                 reclaimed.done = calls > 10_000;
             }
             How::ReclaimClaimsDone => reclaimed.done = true,
+            How::ReclaimClears => {
+                let _ = self.inner.clear(session, Clear::new()).await?;
+            }
             _ => {}
         }
         Ok(reclaimed)
