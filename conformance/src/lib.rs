@@ -41,7 +41,9 @@
 //! the same data, [`Subject::guard`] takes what cleans up. Cases that want a store of their own say
 //! so in [`Setup::isolation`]; all others use fresh session names and may share a server.
 //!
-//! [`run`] runs the suite from a program and gives a [`Report`].
+//! [`run`] runs the suite from a program and gives a [`Report`]. Each case names the rules of the
+//! model and the faults seen in the field that it checks: [`Case::rules`]. That the cases can fail is
+//! proven by the [`saboteurs`].
 //!
 //! [`Store`]: a2_core::Store
 
@@ -54,6 +56,7 @@ mod factory;
 mod kit;
 mod libtest;
 pub mod model;
+mod order;
 mod report;
 mod rule;
 mod runner;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+use crate::order::shuffled;
 use crate::{Factory, Outcome, all_scenarios, run_one};
 
 /// The `main` of an integration test with `harness = false`: every case on every factory, named
-/// `backend::case`.
+/// `backend::case`. With a number in `A2_SHUFFLE` they run in the order that it stands for.
 ///
 /// ```no_run
 /// # struct Mine;
@@ -49,6 +50,13 @@ pub fn libtest_main(factories: impl IntoIterator<Item = Arc<dyn Factory>>) -> Ex
                 }
             }));
         }
+    }
+    if let Some(seed) = std::env::var_os("A2_SHUFFLE") {
+        let Some(seed) = seed.to_str().and_then(|seed| seed.parse().ok()) else {
+            eprintln!("A2_SHUFFLE must be a number below 2^64");
+            return ExitCode::FAILURE;
+        };
+        trials = shuffled(trials, seed);
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

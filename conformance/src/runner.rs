@@ -10,6 +10,7 @@ use a2_core::ManualClock;
 use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::cx::{START, chain};
+use crate::order::shuffled;
 use crate::trace::Trace;
 use crate::{CaseResult, Cx, Factory, Outcome, Report, Scenario, Setup, all_scenarios};
 
@@ -44,13 +45,14 @@ type Progress = Arc<dyn Fn(&CaseResult) + Send + Sync>;
 #[derive(Clone)]
 pub struct Options {
     jobs: usize,
+    shuffle: Option<u64>,
     progress: Option<Progress>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { jobs: 2 * cores, progress: None }
+        Self { jobs: 2 * cores, shuffle: None, progress: None }
     }
 }
 
@@ -59,6 +61,13 @@ impl Options {
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = jobs.max(1);
+        self
+    }
+
+    /// The order of the cases is the one that this number stands for, not that of the suite.
+    #[must_use]
+    pub fn shuffle(mut self, seed: u64) -> Self {
+        self.shuffle = Some(seed);
         self
     }
 
@@ -72,7 +81,10 @@ impl Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("jobs", &self.jobs).finish_non_exhaustive()
+        f.debug_struct("Options")
+            .field("jobs", &self.jobs)
+            .field("shuffle", &self.shuffle)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,8 +92,12 @@ impl fmt::Debug for Options {
 ///
 /// Within a multi-threaded Tokio runtime; cases run as tasks of their own.
 pub async fn run(factory: Arc<dyn Factory>, filter: &Filter, options: Options) -> Report {
-    let scenarios = all_scenarios().filter(|scenario| filter.selects(&scenario.name()));
-    let results = stream::iter(scenarios.map(|scenario| {
+    let mut scenarios: Vec<_> =
+        all_scenarios().filter(|scenario| filter.selects(&scenario.name())).collect();
+    if let Some(seed) = options.shuffle {
+        scenarios = shuffled(scenarios, seed);
+    }
+    let results = stream::iter(scenarios.into_iter().map(|scenario| {
         let (factory, progress) = (Arc::clone(&factory), options.progress.clone());
         async move {
             let name = scenario.name();

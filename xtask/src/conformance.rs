@@ -35,6 +35,12 @@ pub(crate) struct Args {
     /// How many cases run at once; twice the cores by default.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Run the cases in the order that this number stands for, not in that of the suite.
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+    /// Run everything this often on the same stores, each time shuffled anew if it is shuffled.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,7 +103,16 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 
     let mut report = Report::default();
     for factory in factories {
-        report.merge(run_on(factory, &filter, names.len(), args.jobs).await);
+        for round in 0..args.repeat {
+            let mut options = Options::default();
+            if let Some(jobs) = args.jobs {
+                options = options.jobs(jobs);
+            }
+            if let Some(seed) = args.shuffle {
+                options = options.shuffle(seed.wrapping_add(round));
+            }
+            report.merge(run_on(Arc::clone(&factory), &filter, names.len(), options).await);
+        }
     }
     if let Some(path) = &args.json {
         std::fs::write(path, report.to_json()).with_context(|| path.display().to_string())?;
@@ -116,12 +131,12 @@ async fn run_on(
     factory: Arc<dyn Factory>,
     filter: &Filter,
     cases: usize,
-    jobs: Option<usize>,
+    options: Options,
 ) -> Report {
     let backend = factory.name().to_owned();
     eprintln!("{backend}: {cases} cases");
     let done = AtomicUsize::new(0);
-    let mut options = Options::default().on_progress(move |result| {
+    let options = options.on_progress(move |result| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if result.is_failure() {
             eprintln!("{backend}: {done}/{cases} FAILED {}", result.case);
@@ -129,9 +144,6 @@ async fn run_on(
             eprintln!("{backend}: {done}/{cases}");
         }
     });
-    if let Some(jobs) = jobs {
-        options = options.jobs(jobs);
-    }
     a2_conformance::run(factory, filter, options).await
 }
 
