@@ -151,9 +151,7 @@ begin
     return;
   end if;
   r.status := 'fired';
-  delete from a2.a2_timers d
-  using unnest(v_fired) f(timer_key)
-  where d.session_id = p_session and d.timer_key = f.timer_key;
+  delete from a2.a2_timers t where t.session_id = p_session and t.timer_key = any (v_fired);
   if r.n > 0 then
     r.head := v_head + r.n;
     v_live := a2.a2_store_events_1(p_session, v_life, v_head, v_now, v_id, v_type, v_payload, v_size,
@@ -264,7 +262,8 @@ end
 $a2$;
 --> statement-breakpoint
 
--- Deletes some of the rows of a namespace that have expired.
+-- Deletes some of the rows of a namespace that have expired. Others may be writing to it: what they
+-- have locked is left to them.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -274,14 +273,17 @@ begin
     execute replace(replace($sql$
 create function a2.a2_expire_presence_1(p_namespace text, p_now bigint) returns void
 language plpgsql as $body$
+declare
+  v_tid tid;
 begin
-  delete from a2.a2_presence p
-  where p.namespace = p_namespace and p.expires_at <= p_now and p.ctid = any (array(
-    select e.ctid from a2.a2_presence e
-    where e.namespace = p_namespace and e.expires_at <= p_now
-    order by e.expires_at limit 64
+  for v_tid in
+    select p.ctid from a2.a2_presence p
+    where p.namespace = p_namespace and p.expires_at <= p_now
+    order by p.expires_at limit 64
     for update skip locked
-  ));
+  loop
+    delete from a2.a2_presence p where p.namespace = p_namespace and p.ctid = v_tid;
+  end loop;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');

@@ -48,11 +48,13 @@ begin
     v_count := 0;
     if v_stage = 0 then
       delete from a2.a2_events e
-      where e.session_id = p_session and e.ctid = any (array(
-        select o.ctid from a2.a2_events o
-        where o.session_id = p_session and o.idx < v_life
-        order by o.idx limit v_left
-      ));
+      where e.session_id = p_session and e.idx <= (
+        select max(o.idx) from (
+          select o.idx from a2.a2_events o
+          where o.session_id = p_session and o.idx < v_life
+          order by o.idx limit v_left
+        ) o
+      );
       get diagnostics v_count = row_count;
       v_next := null;
     elsif v_stage = 1 then
@@ -63,12 +65,15 @@ begin
       order by h.consumer, h.kind, h.name, h.idx limit 1;
       if v_next.idx <= v_life then
         delete from a2.a2_heads h
-        where h.session_id = p_session and h.ctid = any (array(
-          select o.ctid from a2.a2_heads o
-          where o.session_id = p_session and o.consumer = v_next.consumer and o.kind = v_next.kind
-            and o.name = v_next.name and o.idx <= v_life
-          order by o.idx limit v_left
-        ));
+        where h.session_id = p_session and h.consumer = v_next.consumer and h.kind = v_next.kind
+          and h.name = v_next.name and h.idx <= (
+            select max(o.idx) from (
+              select o.idx from a2.a2_heads o
+              where o.session_id = p_session and o.consumer = v_next.consumer
+                and o.kind = v_next.kind and o.name = v_next.name and o.idx <= v_life
+              order by o.idx limit v_left
+            ) o
+          );
         get diagnostics v_count = row_count;
       end if;
     elsif v_stage = 2 then
@@ -77,11 +82,13 @@ begin
       where s.session_id = p_session and s.reducer_name > v_name
       order by s.reducer_name, s.up_to_index limit 1;
       delete from a2.a2_snapshots s
-      where s.session_id = p_session and s.ctid = any (array(
-        select o.ctid from a2.a2_snapshots o
-        where o.session_id = p_session and o.reducer_name = v_next.name and o.up_to_index < v_life
-        order by o.up_to_index limit v_left
-      ));
+      where s.session_id = p_session and s.reducer_name = v_next.name and s.up_to_index <= (
+        select max(o.up_to_index) from (
+          select o.up_to_index from a2.a2_snapshots o
+          where o.session_id = p_session and o.reducer_name = v_next.name and o.up_to_index < v_life
+          order by o.up_to_index limit v_left
+        ) o
+      );
       get diagnostics v_count = row_count;
     elsif v_stage = 3 then
       select '' as consumer, 0 as kind, p.reducer_name as name into v_next
@@ -89,11 +96,13 @@ begin
       where p.session_id = p_session and p.reducer_name > v_name
       order by p.reducer_name, p.up_to_index limit 1;
       delete from a2.a2_snapshot_pins p
-      where p.session_id = p_session and p.ctid = any (array(
-        select o.ctid from a2.a2_snapshot_pins o
-        where o.session_id = p_session and o.reducer_name = v_next.name and o.up_to_index < v_life
-        order by o.up_to_index limit v_left
-      ));
+      where p.session_id = p_session and p.reducer_name = v_next.name and p.up_to_index <= (
+        select max(o.up_to_index) from (
+          select o.up_to_index from a2.a2_snapshot_pins o
+          where o.session_id = p_session and o.reducer_name = v_next.name and o.up_to_index < v_life
+          order by o.up_to_index limit v_left
+        ) o
+      );
       get diagnostics v_count = row_count;
     else
       -- A timer of the same key may take one's place meanwhile.
@@ -108,7 +117,8 @@ begin
       v_next := null;
     end if;
     deleted := deleted + v_count;
-    if v_count = v_left then
+    -- Pins of one snapshot go together: there may be some more.
+    if v_count >= v_left then
       v_left := 0;
     elsif v_next is null then
       v_left := v_left - v_count;
