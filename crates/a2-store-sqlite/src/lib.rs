@@ -84,6 +84,7 @@ mod complete_with;
 mod config;
 mod conn;
 mod error;
+mod events;
 mod listings;
 mod presence_rows;
 mod reader;

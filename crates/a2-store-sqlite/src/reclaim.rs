@@ -25,10 +25,12 @@ struct Place {
 }
 
 const EVENTS: i64 = 0;
-const HEADS: i64 = 1;
-const SNAPSHOTS: i64 = 2;
-const TIMERS: i64 = 3;
-const DONE: i64 = 4;
+const IDS: i64 = 1;
+const TYPES: i64 = 2;
+const HEADS: i64 = 3;
+const SNAPSHOTS: i64 = 4;
+const TIMERS: i64 = 5;
+const DONE: i64 = 6;
 
 /// One step of reclaiming.
 struct Step<'a, 't> {
@@ -87,6 +89,8 @@ impl Step<'_, '_> {
             self.looks -= 1;
             let through = match self.place.stage {
                 EVENTS => self.delete(sql::RECLAIM_EVENTS)?,
+                IDS => self.delete(sql::RECLAIM_IDS)?,
+                TYPES => self.delete(sql::RECLAIM_TYPES)?,
                 HEADS => self.heads()?,
                 SNAPSHOTS => self.snapshots()?,
                 TIMERS => self.delete(sql::RECLAIM_TIMERS)?,

@@ -43,9 +43,9 @@ statements! {
     DUE_SESSIONS = "due_sessions",
     EVENT_ADD = "event_add",
     EVENT_GET = "event_get",
-    EVENT_NEXT_OF_TYPE = "event_next_of_type",
     EVENT_OWNER = "event_owner",
     EVENT_RANGE = "event_range",
+    EVENT_TAIL = "event_tail",
     EVENTS_DEAD = "events_dead",
     EVENTS_FREE = "events_free",
     EVENTS_HELD = "events_held",
@@ -59,6 +59,8 @@ statements! {
     HEADS_DEAD = "heads_dead",
     HEADS_FREE = "heads_free",
     HEADS_HELD = "heads_held",
+    ID_GET = "id_get",
+    IDS_ADD = "ids_add",
     LANE_LAST = "lane_last",
     LANE_NEXT = "lane_next",
     LIVE_CONSUMER = "live_consumer",
@@ -83,10 +85,12 @@ statements! {
     RECLAIM_FORGET = "reclaim_forget",
     RECLAIM_GET = "reclaim_get",
     RECLAIM_HEADS = "reclaim_heads",
+    RECLAIM_IDS = "reclaim_ids",
     RECLAIM_PINS = "reclaim_pins",
     RECLAIM_PUT = "reclaim_put",
     RECLAIM_SNAPSHOTS = "reclaim_snapshots",
     RECLAIM_TIMERS = "reclaim_timers",
+    RECLAIM_TYPES = "reclaim_types",
     REDUCER_SEEK = "reducer_seek",
     SESSION_ADD = "session_add",
     SESSION_BY_SID = "session_by_sid",
@@ -104,6 +108,8 @@ statements! {
     TIMER_SESSION = "timer_session",
     TIMERS_DUE = "timers_due",
     TIMERS_PAGE = "timers_page",
+    TYPE_NEXT = "type_next",
+    TYPES_ADD = "types_add",
 }
 
 #[cfg(test)]
@@ -160,8 +166,10 @@ mod tests {
                with recursive n(n) as (values (1) union all select n + 1 from n where n < 5000)
                select n from n;
              insert into a2_sessions (name, sid) select 's' || n, n from n where n <= 100;
-             insert into a2_events (sid, idx, life, id, type, created_at, payload)
-               select 1 + n % 2, n, 0, 'e' || n, 't' || n % 3, n, '{}' from n;
+             insert into a2_events (sid, idx, id, type, created_at, payload)
+               select 1 + n % 2, n, 'e' || n, 't' || n % 3, n, '{}' from n;
+             insert into a2_ids select 1 + n % 2, n % 3, 'e' || n, n from n;
+             insert into a2_types select 1 + n % 2, n % 3, 't' || n % 3, n from n;
              insert into a2_heads (sid, consumer, kind, name, idx, life, status, held_until)
                select 1 + n % 2, 'c' || n % 3, n % 3, 'l' || n % 10, n, 0, n % 4,
                  case n % 5 when 0 then n end

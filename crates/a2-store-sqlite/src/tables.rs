@@ -11,30 +11,12 @@ use a2_core::{
 use rusqlite::{Row, params};
 
 use crate::rows::{
-    self, cause_param, count_param, index_param, kind_param, limit_param, status_param, time_param,
+    self, count_param, index_param, kind_param, limit_param, status_param, time_param,
 };
 use crate::statements as sql;
-use crate::tx::{At, SessionTables};
+use crate::tx::SessionTables;
 
 impl SessionTables<'_> {
-    fn insert_event(&mut self, at: At, life: Index, event: &Event) -> Result<()> {
-        self.write(
-            sql::EVENT_ADD,
-            params![
-                at.sid,
-                index_param(event.index),
-                index_param(life),
-                event.id.as_str(),
-                event.event_type.as_str(),
-                event.created_at.as_millis(),
-                cause_param(event.cause.as_ref()),
-                event.payload.as_str(),
-            ],
-        )?;
-        self.tx.event_added();
-        Ok(())
-    }
-
     /// Runs a statement about one head.
     fn write_head(&mut self, sql: &str, sid: i64, at: &HeadRef) -> Result<()> {
         self.write(
@@ -73,16 +55,12 @@ impl Tables for SessionTables<'_> {
     }
 
     fn owner(&mut self, id: &EventId) -> Result<Option<Index>> {
-        let Some(at) = self.at()? else { return Ok(None) };
-        let params = params![at.sid, at.life(), id.as_str()];
-        self.one(sql::EVENT_OWNER, params, |row| rows::index(row, 0))
+        self.owner_of(id)
     }
 
     fn add_event(&mut self, event: &Event) -> Result<()> {
         let at = self.ensure()?;
-        self.insert_event(at, at.log.clear_index, event)?;
-        self.set_head(event.index);
-        Ok(())
+        self.insert_event(at, event)
     }
 
     fn event(&mut self, index: Index) -> Result<Option<Event>> {
@@ -120,14 +98,7 @@ impl Tables for SessionTables<'_> {
     }
 
     fn next_of_types(&mut self, types: &[EventType], after: Index) -> Result<Option<Index>> {
-        let Some(at) = self.at()? else { return Ok(None) };
-        let mut first: Option<Index> = None;
-        for event_type in types.iter().filter(|event_type| !event_type.is_clear()) {
-            let params = params![at.sid, event_type.as_str(), index_param(after)];
-            let found = self.one(sql::EVENT_NEXT_OF_TYPE, params, |row| rows::index(row, 0))?;
-            first = first.into_iter().chain(found).min();
-        }
-        Ok(first)
+        self.first_of_types(types, after)
     }
 
     fn head(&mut self, at: &HeadRef) -> Result<Option<HeadRow>> {
@@ -426,13 +397,13 @@ impl Tables for SessionTables<'_> {
 
     fn start_lifetime(&mut self, marker: &Event) -> Result<()> {
         let mut at = self.ensure()?;
-        self.insert_event(at, marker.index, marker)?;
         let params = params![self.session.as_str(), index_param(marker.index)];
         self.write(sql::SESSION_CLEAR, params)?;
         self.live = None;
-        at.log = LogState { head: marker.index, clear_index: marker.index };
+        at.log.clear_index = marker.index;
         self.set(at);
-        Ok(())
+        self.tail.start();
+        self.insert_event(at, marker)
     }
 
     fn timer(&mut self, key: &TimerKey) -> Result<Option<TimerRow>> {

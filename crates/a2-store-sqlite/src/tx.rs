@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use a2_core::engine::LogState;
-use a2_core::{Consumer, Index, Result, SessionId};
+use a2_core::{Consumer, Result, SessionId};
 use rusqlite::{Connection, Params, Row};
 
 use crate::error::Place;
+use crate::events::Tail;
 use crate::rows::{self, Sql};
 use crate::statements;
 
@@ -60,7 +61,7 @@ impl<'c> Tx<'c> {
         session: &'t SessionId,
         doing: &'static str,
     ) -> SessionTables<'t> {
-        SessionTables { tx: self, session, doing, loaded: None, live: None }
+        SessionTables { tx: self, session, doing, loaded: None, live: None, tail: Tail::default() }
     }
 }
 
@@ -86,6 +87,8 @@ pub(crate) struct SessionTables<'t> {
     loaded: Option<Option<At>>,
     /// A consumer that is known to have a live head, so that it need not be looked up.
     pub(crate) live: Option<Consumer>,
+    /// The events whose ids and types are not recorded yet.
+    pub(crate) tail: Tail,
 }
 
 impl<'t> SessionTables<'t> {
@@ -124,12 +127,6 @@ impl<'t> SessionTables<'t> {
     /// What is known of the session from elsewhere.
     pub(crate) fn set(&mut self, at: At) {
         self.loaded = Some(Some(at));
-    }
-
-    pub(crate) fn set_head(&mut self, head: Index) {
-        if let Some(Some(at)) = &mut self.loaded {
-            at.log.head = head;
-        }
     }
 
     /// The first row of a statement.

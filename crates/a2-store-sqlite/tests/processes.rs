@@ -45,7 +45,7 @@ fn sixteen_stores_of_four_processes_make_one_file() {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .unwrap();
-        assert_eq!((tables, versions), (11, 1));
+        assert_eq!((tables, versions), (13, 1));
     }
 }
 

@@ -26,7 +26,6 @@ create table a2_events (
   seq integer primary key,
   sid integer not null,
   idx integer not null,
-  life integer not null,
   id text not null,
   type text not null,
   created_at integer not null,
@@ -35,8 +34,25 @@ create table a2_events (
 ) strict;
 
 create unique index a2_events_log on a2_events (sid, idx);
-create unique index a2_events_id on a2_events (sid, life, id);
-create index a2_events_type on a2_events (sid, type, idx);
+
+-- Where in its log the event of an id is, and where those of a type are. They are written for eight
+-- events at once, when an index divisible by eight is reached: the few events after the last such
+-- index are looked at themselves.
+create table a2_ids (
+  sid integer not null,
+  life integer not null,
+  id text not null,
+  idx integer not null,
+  primary key (sid, life, id)
+) strict, without rowid;
+
+create table a2_types (
+  sid integer not null,
+  life integer not null,
+  type text not null,
+  idx integer not null,
+  primary key (sid, life, type, idx)
+) strict, without rowid;
 
 -- One row for each event that a cursor has to do with. kind: 0 event, 1 lane, 2 log (a log has a
 -- row for its present head alone). status: 0 queued on its lane, 1 live, 2 dead-lettered, 3 done.
@@ -148,8 +164,8 @@ create table a2_changes (
   patch text
 ) strict;
 
--- How far reclaim got in a session. stage: 0 events, 1 heads, 2 snapshots, 3 timers; the names are
--- where it goes on within the stage.
+-- How far reclaim got in a session. stage: 0 events, 1 ids, 2 types, 3 heads, 4 snapshots, 5 timers;
+-- the names are where it goes on within the stage.
 create table a2_reclaims (
   sid integer not null primary key,
   life integer not null,

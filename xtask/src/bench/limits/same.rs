@@ -10,11 +10,15 @@ use crate::bench::payload::{CONSUMER, HOLDER, PAYLOAD, SESSIONS, TYPE, session_n
 const SCHEMA: &str = include_str!("../../../../sql/sqlite/schema/0001-initial.sql");
 const EVENT_ADD: &str = include_str!("../../../../sql/sqlite/event_add.sql");
 const EVENT_GET: &str = include_str!("../../../../sql/sqlite/event_get.sql");
+const IDS_ADD: &str = include_str!("../../../../sql/sqlite/ids_add.sql");
+const TYPES_ADD: &str = include_str!("../../../../sql/sqlite/types_add.sql");
 const HEAD_ADD: &str = include_str!("../../../../sql/sqlite/head_add.sql");
 const HEAD_UPDATE: &str = include_str!("../../../../sql/sqlite/head_update.sql");
 
 const SESSION: &str = "INSERT INTO a2_sessions (name, sid) VALUES (?1, ?2)";
 const NOW: i64 = 1_760_000_000_000;
+/// Ids and types are recorded for so many events at once.
+const BLOCK: i64 = 8;
 /// Kind and status as the schema numbers them.
 const LANE_KIND: i64 = 1;
 const QUEUED: i64 = 0;
@@ -42,8 +46,13 @@ impl Same {
         // The lane's first unfinished event is its head, the others wait behind it.
         let status = if progress.done + 1 == head { LIVE } else { QUEUED };
         let id = format!("0198c2f4-7d1e-7000-8000-{head:012x}");
-        let event = params![sid, head, 0, id, TYPE, NOW, None::<&str>, PAYLOAD];
+        let event = params![sid, head, id, TYPE, NOW, None::<&str>, PAYLOAD];
         c.prepare_cached(EVENT_ADD)?.execute(event)?;
+        if head % BLOCK == 0 {
+            let block = params![sid, 0, head - BLOCK, head];
+            c.prepare_cached(IDS_ADD)?.execute(block)?;
+            c.prepare_cached(TYPES_ADD)?.execute(block)?;
+        }
         let head = params![sid, CONSUMER, LANE_KIND, LANE, head, 0, status];
         c.prepare_cached(HEAD_ADD)?.execute(head).map(|_| ())
     }
