@@ -21,6 +21,15 @@ begin
       order by h.consumer, h.held_until, h.idx limit 1
     ) is not null;
   end if;
+  if cardinality(p_consumers) = 1 then
+    -- By far the most frequent case, at three quarters of the cost.
+    return (
+      select true from a2.a2_heads h
+      where h.session_id = p_session and h.life = p_life and h.consumer = p_consumers[1]
+        and h.status = 1
+      order by h.held_until, h.idx limit 1
+    ) is not null;
+  end if;
   return (
     select true
     from unnest(p_consumers) c(consumer)
@@ -451,7 +460,8 @@ $a2$;
 
 -- Finishes a live or dead head: it is recorded as done by p_attempt (null: skipped), its pins are
 -- released, and a lane's next row becomes live; answers whether one did. A log moves afterwards, by
--- a2_advance_1. p_tid is where the head's row is, p_after the log's head before the returned events.
+-- a2_advance_1. p_tid is where the head's row is, p_next where the lane's next one, p_after the log's
+-- head before the returned events.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -460,7 +470,7 @@ begin
   if to_regproc(prefix || 'a2_finish_1') is null then
     execute replace(replace($sql$
 create function a2.a2_finish_1(
-  p_session text, p_tid tid, p_consumer text, p_kind integer, p_name text, p_idx bigint,
+  p_session text, p_tid tid, p_next tid, p_consumer text, p_kind integer, p_name text, p_idx bigint,
   p_pinned boolean, p_attempt bigint, p_now bigint, p_after bigint, p_returned integer,
   p_through bigint
 ) returns boolean
@@ -474,17 +484,11 @@ begin
   if p_pinned then
     perform a2.a2_release_pins_1(p_session, p_consumer, p_kind, p_name, p_idx);
   end if;
-  if p_kind <> 1 then
+  if p_next is null then
     return false;
   end if;
-  update a2.a2_heads h set status = 1
-  where h.session_id = p_session and h.ctid = (
-    select n.ctid from a2.a2_heads n
-    where n.session_id = p_session and n.consumer = p_consumer and n.kind = 1 and n.name = p_name
-      and n.idx > p_idx
-    order by n.idx limit 1
-  );
-  return found;
+  update a2.a2_heads h set status = 1 where h.ctid = p_next and h.session_id = p_session;
+  return true;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');

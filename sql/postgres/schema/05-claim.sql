@@ -27,6 +27,7 @@ declare
   r a2.a2_answer_1;
   v_run a2.a2_answer_1;
   f record;
+  v_heads refcursor;
   v_all boolean := coalesce(cardinality(x_consumer), 0) = 0;
   v_through bigint := coalesce(p_through, 9007199254740991);
   v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, p_life));
@@ -38,39 +39,67 @@ begin
   r.head := p_head;
   r.clear_index := p_life;
   r.at := p_now;
-  for f in
-    select h.*, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
-      coalesce(e.size, octet_length(e.payload::text)) as size
-    from (
-      select h.*
-      from unnest(v_consumers) c(consumer)
-      cross join (values (0::bigint, 0::bigint, p_limit), (1, p_now, 256)) w(low, high, cap)
-      cross join lateral (
-        select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
-          h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at,
-          h.last_failed_attempt, h.last_error
-        from a2.a2_heads h
-        where h.session_id = p_session and h.life = p_life and h.status = 1
-          and h.consumer = c.consumer and h.held_until >= w.low and h.held_until <= w.high
-          and h.idx <= v_through
-          and (v_all or
-            (h.consumer, h.kind::integer, h.name, case h.kind when 0 then h.idx else 0 end) not in (
-              select x.consumer, x.kind, x.name, x.idx
-              from unnest(x_consumer, x_kind, x_name, x_idx) x(consumer, kind, name, idx)
-            ))
-        order by h.held_until, h.idx, h.kind, h.name
-        limit w.cap
+  if v_all and cardinality(v_consumers) = 1 and (
+    select true from a2.a2_heads h
+    where h.session_id = p_session and h.life = p_life and h.status = 1
+      and h.consumer = v_consumers[1] and h.held_until > 0 and h.held_until <= p_now
+    order by h.held_until, h.idx limit 1
+  ) is null then
+    -- One consumer without due heads: the free ones are in order already. The statement below would
+    -- cost twice as much.
+    open v_heads for
+      select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
+        h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at, h.last_failed_attempt,
+        h.last_error, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+        coalesce(e.size, octet_length(e.payload::text)) as size
+      from a2.a2_heads h
+      left join lateral (
+        select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
+        from a2.a2_events e
+        where e.session_id = p_session and e.idx = h.idx
+        order by e.idx limit 1
+      ) e on true
+      where h.session_id = p_session and h.life = p_life and h.status = 1
+        and h.consumer = v_consumers[1] and h.held_until = 0 and h.idx <= v_through
+      order by h.held_until, h.idx, h.kind, h.name
+      limit p_limit;
+  else
+    open v_heads for
+      select h.*, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+        coalesce(e.size, octet_length(e.payload::text)) as size
+      from (
+        select h.*
+        from unnest(v_consumers) c(consumer)
+        cross join (values (0::bigint, 0::bigint, p_limit), (1, p_now, 256)) w(low, high, cap)
+        cross join lateral (
+          select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
+            h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at,
+            h.last_failed_attempt, h.last_error
+          from a2.a2_heads h
+          where h.session_id = p_session and h.life = p_life and h.status = 1
+            and h.consumer = c.consumer and h.held_until >= w.low and h.held_until <= w.high
+            and h.idx <= v_through
+            and (v_all or
+              (h.consumer, h.kind::integer, h.name, case h.kind when 0 then h.idx else 0 end) not in (
+                select x.consumer, x.kind, x.name, x.idx
+                from unnest(x_consumer, x_kind, x_name, x_idx) x(consumer, kind, name, idx)
+              ))
+          order by h.held_until, h.idx, h.kind, h.name
+          limit w.cap
+        ) h
+        order by h.idx, h.consumer, h.kind, h.name
+        limit p_limit
       ) h
-      order by h.idx, h.consumer, h.kind, h.name
-      limit p_limit
-    ) h
-    left join lateral (
-      select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
-      from a2.a2_events e
-      where e.session_id = p_session and e.idx = h.idx
-      order by e.idx limit 1
-    ) e on true
+      left join lateral (
+        select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
+        from a2.a2_events e
+        where e.session_id = p_session and e.idx = h.idx
+        order by e.idx limit 1
+      ) e on true;
+  end if;
   loop
+    fetch v_heads into f;
+    exit when not found;
     if r.part = 2 then
       r.status := 'claimed';
       return next r;
@@ -144,6 +173,7 @@ begin
     end if;
     exit when v_bytes > c_bytes;
   end loop;
+  close v_heads;
   if r.part = 3 then
     return;
   end if;

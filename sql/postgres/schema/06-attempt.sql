@@ -73,32 +73,31 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
 
-    select c.life, c.head, h.*,
+    select
+      coalesce((
+        select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      ), 0) as life,
+      coalesce((
+        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
+      ), 0) as head,
+      h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt, h.returned_after,
+      h.returned,
       (
         select true from a2.a2_snapshot_pins p
         where p.session_id = v_session and p.consumer = v_consumer and p.kind = v_kind
           and p.name = v_name and p.idx = v_idx
-        order by p.reducer_name limit 1
-      ) as pinned
+        limit 1
+      ) as pinned,
+      case v_kind when 1 then (
+        select n.ctid from a2.a2_heads n
+        where n.session_id = v_session and n.consumer = v_consumer and n.kind = 1
+          and n.name = v_name and n.idx > v_idx
+        order by n.idx limit 1
+      ) end as next
     into f
-    from (
-      select
-        coalesce((
-          select k.clear_index from a2.a2_clears k where k.session_id = v_session
-        ), 0) as life,
-        coalesce((
-          select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-        ), 0) as head
-      offset 0
-    ) c
-    left join lateral (
-      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt,
-        h.returned_after, h.returned
-      from a2.a2_heads h
-      where h.session_id = v_session and h.consumer = v_consumer and h.kind = v_kind
-        and h.name = v_name and h.idx = v_idx
-      order by h.idx limit 1
-    ) h on true;
+    from (values (1)) one
+    left join a2.a2_heads h on h.session_id = v_session and h.consumer = v_consumer
+      and h.kind = v_kind and h.name = v_name and h.idx = v_idx;
     r.head := f.head;
     r.clear_index := f.life;
     r.at := v_now;
@@ -142,8 +141,8 @@ begin
     if r.status is null then
       r.status := 'completed';
       r.n := v_count;
-      r.pending := a2.a2_finish_1(v_session, f.tid, v_consumer, v_kind, v_name, v_idx, f.pinned,
-          p_attempt[v_op], v_now, f.head, v_count, p_through[v_op])
+      r.pending := a2.a2_finish_1(v_session, f.tid, f.next, v_consumer, v_kind, v_name, v_idx,
+          f.pinned, p_attempt[v_op], v_now, f.head, v_count, p_through[v_op])
         and (s_consumer is null or v_consumer = any (s_consumer));
       if v_count > 0 then
         r.head := f.head + v_count;
@@ -276,25 +275,19 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
 
-    select c.life, c.head, h.* into f
-    from (
-      select
-        coalesce((
-          select k.clear_index from a2.a2_clears k where k.session_id = v_session
-        ), 0) as life,
-        coalesce((
-          select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-        ), 0) as head
-      offset 0
-    ) c
-    left join lateral (
-      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.failure_count,
-        h.last_failed_attempt
-      from a2.a2_heads h
-      where h.session_id = v_session and h.consumer = p_consumer[v_op] and h.kind = p_kind[v_op]
-        and h.name = p_name[v_op] and h.idx = p_idx[v_op]
-      order by h.idx limit 1
-    ) h on true;
+    select
+      coalesce((
+        select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      ), 0) as life,
+      coalesce((
+        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
+      ), 0) as head,
+      h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.failure_count,
+      h.last_failed_attempt
+    into f
+    from (values (1)) one
+    left join a2.a2_heads h on h.session_id = v_session and h.consumer = p_consumer[v_op]
+      and h.kind = p_kind[v_op] and h.name = p_name[v_op] and h.idx = p_idx[v_op];
     r.head := f.head;
     r.clear_index := f.life;
     r.at := v_now;

@@ -50,6 +50,7 @@ declare
   r a2.a2_answer_1;
   v_life bigint;
   v_tid tid;
+  v_next tid;
 begin
   select l.life, l.head into v_life, r.head from a2.a2_log_1(p_session) l;
   r.op := 1;
@@ -65,7 +66,15 @@ begin
   if found then
     r.status := 'redriven';
     if p_skip then
-      perform a2.a2_finish_1(p_session, v_tid, p_consumer, p_kind, p_name, p_idx, true,
+      if p_kind = 1 then
+        v_next := (
+          select n.ctid from a2.a2_heads n
+          where n.session_id = p_session and n.consumer = p_consumer and n.kind = 1
+            and n.name = p_name and n.idx > p_idx
+          order by n.idx limit 1
+        );
+      end if;
+      perform a2.a2_finish_1(p_session, v_tid, v_next, p_consumer, p_kind, p_name, p_idx, true,
         null, v_now, r.head, 0, null);
       if p_kind = 2 then
         perform a2.a2_advance_1(p_session, v_life, r.head, p_consumer, p_name, p_idx,
