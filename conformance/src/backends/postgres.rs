@@ -1,0 +1,131 @@
+//! The Postgres store: one server for all cases, each of which has a handle of its own. Cases that may
+//! share data share a schema, the others have one each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2_core::{Clock, Index, SessionId};
+use a2_store_postgres::PostgresStore;
+use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use crate::servers::{self, PostgresServer, Servers, fresh_name};
+use crate::{BoxError, Factory, Isolation, Setup, Subject, async_trait};
+
+/// Connections of one handle.
+const CONNECTIONS: usize = 4;
+
+/// Opens Postgres stores in schemas of one server.
+pub struct Postgres {
+    servers: Servers,
+    server: OnceCell<Arc<PostgresServer>>,
+    shared: OnceCell<Arc<Schema>>,
+    /// Stores on one schema have one clock: those with the server's share a schema of their own.
+    shared_live: OnceCell<Arc<Schema>>,
+}
+
+/// A schema with a store's tables.
+struct Schema {
+    server: Arc<PostgresServer>,
+    name: String,
+}
+
+impl Postgres {
+    /// On a server from there, which the first case starts or finds.
+    #[must_use]
+    pub fn new(servers: Servers) -> Self {
+        Self {
+            servers,
+            server: OnceCell::new(),
+            shared: OnceCell::new(),
+            shared_live: OnceCell::new(),
+        }
+    }
+
+    async fn schema(&self) -> Result<Arc<Schema>, BoxError> {
+        let start = || async { servers::postgres(self.servers).await.map(Arc::new) };
+        let server = Arc::clone(self.server.get_or_try_init(start).await?);
+        let schema = Schema { server, name: fresh_name() };
+        let store = connect(&schema, None).await?;
+        store.migrate().await?;
+        store.close().await;
+        Ok(Arc::new(schema))
+    }
+}
+
+#[async_trait]
+impl Factory for Postgres {
+    fn name(&self) -> &str {
+        "postgres"
+    }
+
+    async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
+        let schema = match setup.isolation() {
+            Isolation::Shared => {
+                let live = setup.clock().is_none();
+                let shared = if live { &self.shared_live } else { &self.shared };
+                Arc::clone(shared.get_or_try_init(|| self.schema()).await?)
+            }
+            Isolation::Own => self.schema().await?,
+        };
+        handle(schema, setup.clock()).await
+    }
+}
+
+async fn connect(
+    schema: &Schema,
+    clock: Option<Arc<dyn Clock>>,
+) -> Result<PostgresStore, BoxError> {
+    let mut builder = PostgresStore::builder(schema.server.url())
+        .schema(&schema.name)
+        .max_connections(CONNECTIONS)
+        .operation_timeout(Duration::from_secs(30));
+    if let Some(clock) = clock {
+        builder = builder.clock(clock);
+    }
+    Ok(builder.connect().await?)
+}
+
+/// A handle on the schema, with this clock or the server's.
+fn handle(
+    schema: Arc<Schema>,
+    clock: Option<Arc<dyn Clock>>,
+) -> BoxFuture<'static, Result<Subject, BoxError>> {
+    Box::pin(async move {
+        let store = connect(&schema, clock.clone()).await?;
+        let (closed, guarded) = (store.clone(), Closes(store.clone()));
+        let damaged = Arc::clone(&schema);
+        let subject = Subject::full(store)
+            .another(move || handle(Arc::clone(&schema), clock.clone()))
+            .closing(move || {
+                let store = closed.clone();
+                async move {
+                    store.close().await;
+                    Ok(())
+                }
+            })
+            .losing_events(move |session, index| {
+                let schema = Arc::clone(&damaged);
+                async move { lose_event(&schema, &session, index).await }
+            });
+        Ok(subject.guard(guarded))
+    })
+}
+
+/// Gives the handle's connections back when its case is over: a server has not very many.
+struct Closes(PostgresStore);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.pool().close();
+    }
+}
+
+/// Deletes an event's row behind the store's back.
+async fn lose_event(schema: &Schema, session: &SessionId, index: Index) -> Result<(), BoxError> {
+    let store = connect(schema, None).await?;
+    let client = store.pool().get().await?;
+    let sql = format!("delete from {}.a2_events where session_id = $1 and idx = $2", schema.name);
+    let rows = client.execute(&sql, &[&session.as_str(), &i64::try_from(index.get())?]).await?;
+    if rows == 1 { Ok(()) } else { Err(format!("{rows} rows were deleted").into()) }
+}

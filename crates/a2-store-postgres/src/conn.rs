@@ -1,0 +1,116 @@
+//! Statements on pooled connections: one round trip each, within the operation's time.
+//!
+//! Every write is one statement, so a future that is dropped leaves a whole or no operation, and a
+//! connection that can be used: the answer that nobody waits for is drained before the next one.
+
+use std::time::Duration;
+
+use a2_core::Result;
+use deadpool_postgres::{Object, Pool};
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::config::Statements;
+use crate::error::{Place, is_rolled_back, is_stale};
+use crate::values::Param;
+
+/// How often a transaction is run again that was rolled back for the sake of another one.
+const TRIES: u32 = 5;
+
+/// The database.
+#[derive(Debug, Clone)]
+pub(crate) struct Db {
+    pool: Pool,
+    /// The pool is the store's own.
+    own: bool,
+    statements: Statements,
+    timeout: Duration,
+}
+
+impl Db {
+    pub(crate) fn new(pool: (Pool, bool), statements: Statements, timeout: Duration) -> Self {
+        let (pool, own) = pool;
+        Self { pool, own, statements, timeout }
+    }
+
+    /// Closes the connections, if they are the store's own.
+    pub(crate) fn close(&self) {
+        if self.own {
+            self.pool.close();
+        }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// A connection, by the time that the operation has.
+    pub(crate) async fn connection(&self, place: Place<'_>, until: Instant) -> Result<Object> {
+        match tokio::time::timeout_at(until, self.pool.get()).await {
+            Ok(client) => client.map_err(|error| place.no_connection(error)),
+            Err(_) => Err(place.timed_out(false)),
+        }
+    }
+
+    /// The end of an operation that begins now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// Runs a statement.
+    pub(crate) async fn query(
+        &self,
+        place: Place<'_>,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>> {
+        let until = self.deadline();
+        let mut tries = 0;
+        loop {
+            let client = self.connection(place, until).await?;
+            tries += 1;
+            match tokio::time::timeout_at(until, self.send(&client, sql, params)).await {
+                Ok(Ok(rows)) => return Ok(rows),
+                Ok(Err(error)) if tries < TRIES && is_rolled_back(&error) => {
+                    drop(client);
+                    tokio::time::sleep(Duration::from_millis(1 << tries)).await;
+                }
+                Ok(Err(error)) if tries == 1 && is_stale(&error) => {
+                    client.statement_cache.clear();
+                }
+                Ok(Err(error)) => return Err(place.error(error)),
+                Err(_) => {
+                    // Nobody else is to wait behind it: the connection is closed.
+                    drop(Object::take(client));
+                    return Err(place.timed_out(true));
+                }
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        client: &Object,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match self.statements {
+            Statements::Named => {
+                let types: Vec<_> = params.iter().map(|param| param.sql_type()).collect();
+                let statement = client.prepare_typed_cached(sql, &types).await?;
+                let params: Vec<_> = params.iter().map(|param| untyped(*param)).collect();
+                client.query(&statement, &params).await
+            }
+            Statements::Unnamed => {
+                let params: Vec<_> =
+                    params.iter().map(|param| (untyped(*param), param.sql_type())).collect();
+                client.query_typed(sql, &params).await
+            }
+        }
+    }
+}
+
+fn untyped(param: Param<'_>) -> &(dyn ToSql + Sync) {
+    param
+}

@@ -1,0 +1,30 @@
+//! The Postgres backend of A2, a storage engine for durable, session-scoped event logs.
+
+mod args;
+mod clock;
+mod config;
+mod conn;
+mod detached;
+mod error;
+mod note;
+mod ops;
+mod presence_rows;
+mod reads;
+mod rows;
+mod schema;
+mod sessions;
+mod statements;
+mod store;
+mod tls;
+mod values;
+mod verbs;
+mod wake;
+
+pub use a2_core::*;
+pub use deadpool_postgres;
+pub use deadpool_postgres::tokio_postgres;
+#[cfg(feature = "tls")]
+pub use rustls;
+
+pub use config::{PostgresBuilder, Statements};
+pub use store::PostgresStore;
