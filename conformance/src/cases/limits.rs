@@ -15,6 +15,7 @@ cases![
     "limits.batch.ten_thousand_returned_events" => batch_returned_events:
         rules(R10, R52, F34), slow;
     "limits.batch.past_sixteen_bits_of_parameters" => batch_parameters: rules(R10, R36, F34), slow;
+    "limits.batch.refused_at_event_9000" => batch_refused_late: rules(R36, R40, R52, F34), slow;
     "limits.batch.targets" => batch_targets: rules(R10, R14);
     "limits.batch.bytes" => batch_bytes: rules(R10, R14), slow;
     "limits.payload.longest" => payload_longest: rules(R10, F35), slow;
@@ -89,6 +90,32 @@ async fn batch_parameters(cx: Cx) {
         let heads = take(&cx, &s, last).await;
         assert_eq!((heads.len(), heads[0].head.clone()), (1_000, event_head("c", 1)));
     }
+}
+
+async fn batch_refused_late(cx: Cx) {
+    let s = cx.session("late");
+    let targeted = ["a", "b"].map(|id| ev(id).target(to_event("c")));
+    append(&cx, &s, [ev("e9000")].into_iter().chain(targeted)).await;
+    let [done, current] = &claim_all(&cx, &s).await[..] else { panic!("two heads") };
+    finish(&cx, &s, done).await;
+    // Its id is owned.
+    let owned = cx.store().append(&s, batch(many("e", 10_000))).await;
+    assert_code(owned, "PARTIAL_DUPLICATE_BATCH");
+    let owned = complete(current).events(many("e", 10_000)).unwrap();
+    assert_code(cx.store().complete_attempt(&s, owned).await, "PARTIAL_DUPLICATE_BATCH");
+    // Its cause is over.
+    let mut events = many("x", 10_000);
+    events[8_999] = ev("x9000").cause(done.cause());
+    assert_code(cx.store().append(&s, batch(events)).await, "SUPERSEDED_ATTEMPT");
+    // Of none of them anything is left, neither an event nor an id; the claim still stands.
+    assert_eq!(ids(&log(&cx, &s).await), ["e9000", "a", "b"]);
+    let mut events = many("e", 10_000);
+    events.remove(8_999);
+    let appended = append(&cx, &s, events).await;
+    assert_eq!((appended[0].index.get(), appended[9_998].index.get()), (4, 10_002));
+    let returned = complete(current).events(many("x", 10_000)).unwrap();
+    let completed = expect_completed(cx.store().complete_attempt(&s, returned).await);
+    assert_eq!((completed.replayed, completed.events[9_999].index.get()), (false, 20_002));
 }
 
 async fn batch_targets(cx: Cx) {
