@@ -25,12 +25,12 @@ from (
     limit $6::integer
   ) d
   left join lateral (
-    select e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+    select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
       coalesce(e.size, octet_length(e.payload::text)) as bytes
     from a2.a2_events e
-    where e.session_id = $1::text and e.idx = d.idx
+    where e.session_id = $1::text and e.idx >= d.idx
     order by e.idx limit 1
-  ) e on true
+  ) e on e.idx = d.idx
 ) d
 where d.before is null or d.before <= 16777216
 order by d.idx, d.consumer, d.kind, d.name

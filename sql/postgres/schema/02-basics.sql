@@ -37,10 +37,8 @@ end
 $a2$;
 --> statement-breakpoint
 
--- Every function begins with this. Each statement must see what the lock's last holder committed, so
--- an isolation level that keeps one snapshot is refused. The plans are kept by the session, and a plan
--- that was made while a table was small would read a large one as a whole: on a connection that was
--- not opened with these settings they hold until the transaction ends.
+-- Every verb begins with this. Each statement must see what the lock's last holder committed, so an
+-- isolation level that keeps one snapshot is refused.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -56,15 +54,38 @@ begin
       message = 'a2 functions need the isolation level read committed, not '
         || current_setting('transaction_isolation');
   end if;
-  if current_setting('enable_seqscan') = 'on' then
-    perform set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-      set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
-  end if;
-  return true;
+  return current_setting('enable_sort') = 'off' or a2.a2_seek_1();
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
     perform a2_private_1(prefix || 'a2_ready_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+-- Plans are kept by the session, and one that was made while a table was small would read it as a whole
+-- when it is large, or sort what an index has in order. So nothing but an index is left to choose, and
+-- every statement asks for an order, or a range, that only the right one has. On a connection that was
+-- not opened with these settings they hold until the transaction ends.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_seek_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_seek_1() returns boolean
+language plpgsql as $body$
+begin
+  perform set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+    set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true),
+    set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
+  return true;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_seek_1');
   end if;
 end
 $a2$;

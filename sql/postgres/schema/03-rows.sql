@@ -204,11 +204,11 @@ begin
     select min(e.idx)
     from unnest(p_types) t(type)
     cross join lateral (
-      select e.idx from a2.a2_events e
-      where e.session_id = p_session and e.event_type = t.type and e.idx > p_after
-      order by e.idx limit 1
+      select e.idx, e.event_type from a2.a2_events e
+      where e.session_id = p_session and (e.event_type, e.idx) > (t.type, p_after)
+      order by e.event_type, e.idx limit 1
     ) e
-    where t.type <> 'a2.clear'
+    where e.event_type = t.type and t.type <> 'a2.clear'
   );
 end
 $body$
@@ -408,6 +408,31 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- Whether a pin names a snapshot.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_is_pinned_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_is_pinned_1(p_session text, p_reducer text, p_index bigint) returns boolean
+language plpgsql as $body$
+begin
+  return coalesce((
+    select p.up_to_index = p_index from a2.a2_snapshot_pins p
+    where p.session_id = p_session and p.reducer_name = p_reducer and p.up_to_index >= p_index
+    order by p.up_to_index limit 1
+  ), false);
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_is_pinned_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- Removes a head's pins, and the snapshots that only they kept (never the latest).
 do $a2$
 declare
@@ -424,20 +449,14 @@ declare
   v_pin record;
 begin
   for v_pin in
-    with gone as (
-      delete from a2.a2_snapshot_pins p
-      where p.session_id = p_session and p.consumer = p_consumer and p.kind = p_kind
-        and p.name = p_name and p.idx = p_idx
-      returning p.reducer_name, p.up_to_index
-    )
-    select g.reducer_name, g.up_to_index from gone g
+    select p.ctid as tid, p.reducer_name, p.up_to_index
+    from a2.a2_snapshot_pins p
+    where p.session_id = p_session and p.consumer = p_consumer and p.kind = p_kind
+      and p.name = p_name and p.idx >= p_idx and p.idx <= p_idx
+    order by p.idx
   loop
-    if (
-      select true from a2.a2_snapshot_pins p
-      where p.session_id = p_session and p.reducer_name = v_pin.reducer_name
-        and p.up_to_index = v_pin.up_to_index
-      order by p.up_to_index limit 1
-    ) is null then
+    delete from a2.a2_snapshot_pins p where p.ctid = v_pin.tid and p.session_id = p_session;
+    if not a2.a2_is_pinned_1(p_session, v_pin.reducer_name, v_pin.up_to_index) then
       delete from a2.a2_snapshots s
       where s.session_id = p_session and s.reducer_name = v_pin.reducer_name
         and s.up_to_index = v_pin.up_to_index

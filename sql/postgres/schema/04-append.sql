@@ -63,8 +63,10 @@ begin
         select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
       ), 0),
       case when v_count = 1 then (
-        select e.idx from a2.a2_events e
-        where e.session_id = v_session and e.life = c.life and e.event_id = p_id[v_first]
+        select case e.event_id when p_id[v_first] then e.idx end
+        from a2.a2_events e
+        where e.session_id = v_session and e.life = c.life and e.event_id >= p_id[v_first]
+        order by e.event_id limit 1
       ) end
     into v_life, v_head, v_owner
     from (
@@ -174,6 +176,32 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- The index of the event that owns an id in this lifetime.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_owner_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_owner_1(p_session text, p_life bigint, p_id text) returns bigint
+language plpgsql as $body$
+begin
+  return (
+    select case e.event_id when p_id then e.idx end
+    from a2.a2_events e
+    where e.session_id = p_session and e.life = p_life and e.event_id >= p_id
+    order by e.event_id limit 1
+  );
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_owner_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- The ids that are owned in this lifetime, in the order given.
 do $a2$
 declare
@@ -189,10 +217,11 @@ begin
     select coalesce(array_agg(i.id order by i.n), '{}')
     from unnest(p_id) with ordinality i(id, n)
     cross join lateral (
-      select 1 from a2.a2_events e
-      where e.session_id = p_session and e.life = p_life and e.event_id = i.id
-      limit 1
+      select e.event_id from a2.a2_events e
+      where e.session_id = p_session and e.life = p_life and e.event_id >= i.id
+      order by e.event_id limit 1
     ) e
+    where e.event_id = i.id
   );
 end
 $body$
@@ -224,9 +253,10 @@ begin
     from unnest(p_id) with ordinality i(id, n)
     cross join lateral (
       select * from a2.a2_events e
-      where e.session_id = p_session and e.life = p_life and e.event_id = i.id
-      limit 1
+      where e.session_id = p_session and e.life = p_life and e.event_id >= i.id
+      order by e.event_id limit 1
     ) e
+    where e.event_id = i.id
     order by i.n
   loop
     return next r;

@@ -50,13 +50,13 @@ begin
     open v_heads for
       select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
         h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at, h.last_failed_attempt,
-        h.last_error, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
-        coalesce(e.size, octet_length(e.payload::text)) as size
+        h.last_error, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause,
+        e.created_at, coalesce(e.size, octet_length(e.payload::text)) as size
       from a2.a2_heads h
       left join lateral (
-        select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
+        select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
         from a2.a2_events e
-        where e.session_id = p_session and e.idx = h.idx
+        where e.session_id = p_session and e.idx >= h.idx
         order by e.idx limit 1
       ) e on true
       where h.session_id = p_session and h.life = p_life and h.status = 1
@@ -65,7 +65,7 @@ begin
       limit p_limit;
   else
     open v_heads for
-      select h.*, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+      select h.*, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
         coalesce(e.size, octet_length(e.payload::text)) as size
       from (
         select h.*
@@ -91,9 +91,9 @@ begin
         limit p_limit
       ) h
       left join lateral (
-        select e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
+        select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
         from a2.a2_events e
-        where e.session_id = p_session and e.idx = h.idx
+        where e.session_id = p_session and e.idx >= h.idx
         order by e.idx limit 1
       ) e on true;
   end if;
@@ -107,7 +107,7 @@ begin
       r.op := p_op;
       r.part := 3;
     end if;
-    if f.event_id is null then
+    if f.event_idx is distinct from f.idx then
       perform a2.a2_corrupt_1(p_session, f.idx, 'the event is missing from the log');
     end if;
     r.consumer := f.consumer;
@@ -288,16 +288,16 @@ begin
       from unnest(p_types) w(type)
       cross join lateral (
         select t.idx from a2.a2_events t
-        where t.session_id = p_session and t.event_type = w.type
-          and t.idx > p_after and t.idx <= p_through
-        order by t.idx limit p_limit
+        where t.session_id = p_session and (t.event_type, t.idx) > (w.type, p_after)
+          and t.event_type <= w.type and t.idx <= p_through
+        order by t.event_type, t.idx limit p_limit
       ) t
       where w.type <> 'a2.clear'
       order by t.idx limit p_limit
     ) t
     cross join lateral (
       select * from a2.a2_events e
-      where e.session_id = p_session and e.idx = t.idx
+      where e.session_id = p_session and e.idx >= t.idx
       order by e.idx limit 1
     ) e
   loop

@@ -83,10 +83,10 @@ begin
       h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt, h.returned_after,
       h.returned,
       (
-        select true from a2.a2_snapshot_pins p
+        select p.idx = v_idx from a2.a2_snapshot_pins p
         where p.session_id = v_session and p.consumer = v_consumer and p.kind = v_kind
-          and p.name = v_name and p.idx = v_idx
-        limit 1
+          and p.name = v_name and p.idx >= v_idx
+        order by p.idx limit 1
       ) as pinned,
       case v_kind when 1 then (
         select n.ctid from a2.a2_heads n
@@ -402,8 +402,7 @@ begin
       select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.held_until into f
       from a2.a2_heads h
       where h.session_id = v_session and h.consumer = p_consumer[v_k] and h.kind = p_kind[v_k]
-        and h.name = p_name[v_k] and h.idx = p_idx[v_k]
-      order by h.idx limit 1;
+        and h.name = p_name[v_k] and h.idx = p_idx[v_k];
       if not found then
         -- A log passes what it does not take.
         continue when p_kind[v_k] <> 2
@@ -453,6 +452,7 @@ language plpgsql as $body$
 declare
   v_ready boolean := a2.a2_ready_1();
   r a2.a2_answer_1;
+  f record;
   v_session text;
   v_first integer;
   v_last integer := 0;
@@ -477,12 +477,15 @@ begin
     r.part := 5;
     r.status := 'released';
     for v_k in v_first .. v_last loop
-      update a2.a2_heads h set held_until = 0, claim_holder = null
+      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder into f
+      from a2.a2_heads h
       where h.session_id = v_session and h.consumer = p_consumer[v_k] and h.kind = p_kind[v_k]
-        and h.name = p_name[v_k] and h.idx = p_idx[v_k] and h.idx > r.clear_index
-        and h.status = 1 and h.attempt_count = p_attempt[v_k] and h.attempt_count > 0
-        and h.claim_holder = p_holder[v_op];
-      if found then
+        and h.name = p_name[v_k] and h.idx = p_idx[v_k];
+      if f.status = 1 and f.attempt_count = p_attempt[v_k] and f.claim_holder = p_holder[v_op]
+        and p_idx[v_k] > r.clear_index
+      then
+        update a2.a2_heads h set held_until = 0, claim_holder = null
+        where h.ctid = f.tid and h.session_id = v_session;
         r.n := v_k - v_first + 1;
         return next r;
       end if;

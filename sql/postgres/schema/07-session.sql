@@ -51,6 +51,7 @@ declare
   v_life bigint;
   v_tid tid;
   v_next tid;
+  v_status integer;
 begin
   select l.life, l.head into v_life, r.head from a2.a2_log_1(p_session) l;
   r.op := 1;
@@ -58,12 +59,11 @@ begin
   r.status := 'not_dead';
   r.clear_index := v_life;
   r.at := v_now;
-  select h.ctid into v_tid
+  select h.ctid, h.status into v_tid, v_status
   from a2.a2_heads h
   where h.session_id = p_session and h.consumer = p_consumer and h.kind = p_kind
-    and h.name = p_name and h.idx = p_idx and h.status = 2 and h.idx > v_life
-  order by h.idx limit 1;
-  if found then
+    and h.name = p_name and h.idx = p_idx;
+  if v_status = 2 and p_idx > v_life then
     r.status := 'redriven';
     if p_skip then
       if p_kind = 1 then
@@ -185,11 +185,9 @@ begin
   r.part := 0;
   r.at := coalesce(p_now, a2.a2_now_1());
   select l.life, l.head into r.clear_index, r.head from a2.a2_log_1(p_session) l;
-  if r.clear_index > 0 and (p_if_last + 1 = r.clear_index or coalesce((
-    select e.idx = r.clear_index from a2.a2_events e
-    where e.session_id = p_session and e.life = r.clear_index and e.event_id = p_id
-    limit 1
-  ), false)) then
+  if r.clear_index > 0 and (p_if_last + 1 = r.clear_index
+    or a2.a2_owner_1(p_session, r.clear_index, p_id) = r.clear_index)
+  then
     r.status := 'already';
   elsif p_cause is not null and not a2.a2_is_current_1(p_session, r.clear_index, p_cause::json) then
     r.status := 'superseded_attempt';
@@ -266,10 +264,14 @@ begin
         insert into a2.a2_snapshot_pins
           (session_id, idx, up_to_index, kind, consumer, name, reducer_name)
         select p_session, h.idx, v_index, h.kind, h.consumer, h.name, p_reducer
-        from a2.a2_heads h
-        where h.session_id = p_session and h.consumer = p_pin_consumer[v_pin]
-          and h.kind = p_pin_kind[v_pin] and h.name = p_pin_name[v_pin]
-          and h.idx = p_pin_idx[v_pin] and h.status = 1
+        from (
+          select h.* from a2.a2_heads h
+          where h.session_id = p_session and h.consumer = p_pin_consumer[v_pin]
+            and h.kind = p_pin_kind[v_pin] and h.name = p_pin_name[v_pin]
+            and h.idx = p_pin_idx[v_pin]
+          offset 0
+        ) h
+        where h.status = 1
         on conflict do nothing;
       end if;
       v_pin := v_pin + 1;
@@ -292,31 +294,6 @@ end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
     perform a2_private_1(prefix || 'a2_put_snapshots_1');
-  end if;
-end
-$a2$;
---> statement-breakpoint
-
--- Whether a pin names a snapshot.
-do $a2$
-declare
-  prefix text := quote_ident(current_schema()) || '.';
-begin
-  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_is_pinned_1') is null then
-    execute replace(replace($sql$
-create function a2.a2_is_pinned_1(p_session text, p_reducer text, p_index bigint) returns boolean
-language plpgsql as $body$
-begin
-  return (
-    select true from a2.a2_snapshot_pins p
-    where p.session_id = p_session and p.reducer_name = p_reducer and p.up_to_index = p_index
-    order by p.up_to_index limit 1
-  ) is not null;
-end
-$body$
-$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
-    perform a2_private_1(prefix || 'a2_is_pinned_1');
   end if;
 end
 $a2$;

@@ -114,11 +114,7 @@ declare
 begin
   select l.life, l.head into v_life, v_head from a2.a2_log_1(p_session) l;
   for v_timer in
-    select t.*, (
-        select true from a2.a2_events e
-        where e.session_id = p_session and e.life = v_life and e.event_id = t.event_id
-        limit 1
-      ) as owned
+    select t.*, a2.a2_owner_1(p_session, v_life, t.event_id) is not null as owned
     from a2.a2_timers t
     where t.session_id = p_session and t.due_at <= v_now
       and (t.origin_index is null or t.origin_index >= v_life)

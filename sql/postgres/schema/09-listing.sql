@@ -28,8 +28,7 @@ begin
     r.failure_count, r.last_failed_at, r.last_failed_attempt, r.last_error, r.failed_at
   from a2.a2_heads h
   where h.session_id = p_session and h.consumer = p_consumer and h.kind = p_kind
-    and h.name = p_name and h.idx = p_idx
-  order by h.idx limit 1;
+    and h.name = p_name and h.idx = p_idx;
   return r;
 end
 $body$
@@ -116,6 +115,7 @@ create function a2.a2_cursors_1(
 ) returns setof a2.a2_answer_1
 language plpgsql stable as $body$
 declare
+  v_seek boolean := a2.a2_seek_1();
   r a2.a2_answer_1;
   v_life bigint;
   v_consumer text := p_consumer;
@@ -197,6 +197,7 @@ begin
             select h.idx from a2.a2_heads h
             where h.session_id = p_session and h.life = v_life and h.consumer = v_consumer
               and h.status = 1 and h.held_until > 0 and h.idx > v_idx and h.kind = 0
+            order by h.held_until, h.idx
           )
           union all
           (
@@ -256,6 +257,7 @@ create function a2.a2_pending_1(
 ) returns setof record
 language plpgsql stable as $body$
 declare
+  v_seek boolean := a2.a2_seek_1();
   v_now bigint := coalesce(p_now, a2.a2_now_1());
   v_session text := p_after;
   v_life bigint;
