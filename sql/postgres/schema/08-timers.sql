@@ -61,13 +61,19 @@ language plpgsql as $body$
 declare
   v_ready boolean := a2.a2_ready_1();
   v_locked boolean := a2.a2_lock_1(p_session, false);
+  v_life bigint;
+  v_timer record;
 begin
-  delete from a2.a2_timers t
-  where t.session_id = p_session and t.timer_key = p_key
-    and (t.origin_index is null or t.origin_index >= coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = p_session
-    ), 0));
-  return found;
+  select l.life into v_life from a2.a2_log_1(p_session) l;
+  select t.ctid as tid, t.timer_key, t.origin_index into v_timer
+  from a2.a2_timers t
+  where t.session_id = p_session and t.timer_key >= p_key
+  order by t.timer_key limit 1;
+  if v_timer.timer_key = p_key and coalesce(v_timer.origin_index >= v_life, true) then
+    delete from a2.a2_timers t where t.ctid = v_timer.tid and t.session_id = p_session;
+    return true;
+  end if;
+  return false;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -102,7 +108,8 @@ declare
   v_head bigint;
   v_bytes bigint := 0;
   v_targets integer := 0;
-  v_fired text[] := '{}';
+  v_fired tid[] := '{}';
+  v_tid tid;
   v_id text[] := '{}';
   v_type text[] := '{}';
   v_payload json[] := '{}';
@@ -114,7 +121,7 @@ declare
 begin
   select l.life, l.head into v_life, v_head from a2.a2_log_1(p_session) l;
   for v_timer in
-    select t.*, a2.a2_owner_1(p_session, v_life, t.event_id) is not null as owned
+    select t.ctid, t.*, a2.a2_owner_1(p_session, v_life, t.event_id) is not null as owned
     from a2.a2_timers t
     where t.session_id = p_session and t.due_at <= v_now
       and (t.origin_index is null or t.origin_index >= v_life)
@@ -123,8 +130,8 @@ begin
   loop
     v_bytes := v_bytes + v_timer.size;
     v_targets := v_targets + cardinality(v_timer.target_consumer);
-    exit when v_fired <> '{}' and (v_bytes > 16777216 or v_targets > 20000);
-    v_fired := v_fired || v_timer.timer_key;
+    exit when cardinality(v_fired) > 0 and (v_bytes > 16777216 or v_targets > 20000);
+    v_fired := v_fired || v_timer.ctid;
     continue when v_timer.owned or v_timer.event_id = any (v_id);
     v_id := v_id || v_timer.event_id;
     v_type := v_type || v_timer.event_type;
@@ -147,7 +154,9 @@ begin
     return;
   end if;
   r.status := 'fired';
-  delete from a2.a2_timers t where t.session_id = p_session and t.timer_key = any (v_fired);
+  foreach v_tid in array v_fired loop
+    delete from a2.a2_timers t where t.ctid = v_tid and t.session_id = p_session;
+  end loop;
   if r.n > 0 then
     r.head := v_head + r.n;
     v_live := a2.a2_store_events_1(p_session, v_life, v_head, v_now, v_id, v_type, v_payload, v_size,

@@ -27,6 +27,7 @@ declare
   v_consumer text;
   v_name text;
   v_next record;
+  v_tid tid;
   v_left integer := 256;
   v_looks integer := 1024;
   v_count integer;
@@ -106,14 +107,15 @@ begin
       get diagnostics v_count = row_count;
     else
       -- A timer of the same key may take one's place meanwhile.
-      delete from a2.a2_timers t
-      using (
-        select o.timer_key from a2.a2_timers o
-        where o.session_id = p_session and o.origin_index is not null and o.origin_index < v_life
-        order by o.origin_index limit v_left
-      ) o
-      where t.session_id = p_session and t.timer_key = o.timer_key and t.origin_index < v_life;
-      get diagnostics v_count = row_count;
+      for v_tid in
+        select t.ctid from a2.a2_timers t
+        where t.session_id = p_session and t.origin_index is not null and t.origin_index < v_life
+        order by t.origin_index limit v_left
+        for update
+      loop
+        delete from a2.a2_timers t where t.ctid = v_tid and t.session_id = p_session;
+        v_count := v_count + 1;
+      end loop;
       v_next := null;
     end if;
     deleted := deleted + v_count;
