@@ -18,7 +18,8 @@ from (
     from a2.a2_heads h
     where h.session_id = $1::text and h.status = 2
       and h.life = coalesce((
-        select c.clear_index from a2.a2_clears c where c.session_id = $1::text
+        select e.life from a2.a2_events e where e.session_id = $1::text
+        order by e.idx desc limit 1
       ), 0)
       and (h.idx, h.consumer, h.kind, h.name) > ($2::bigint, $3::text, $4::integer, $5::text)
     order by h.idx, h.consumer, h.kind, h.name

@@ -6,14 +6,12 @@
 select l.head, l.clear_index,
   e.idx, e.event_id, e.event_type, e.payload, e.cause::text as cause, e.created_at
 from (
-  select
-    coalesce((
-      select e.idx from a2.a2_events e where e.session_id = $1::text order by e.idx desc limit 1
-    ), 0) as head,
-    coalesce((
-      select c.clear_index from a2.a2_clears c where c.session_id = $1::text
-    ), 0) as clear_index
-  offset 0
+  select coalesce(max(e.idx), 0) as head, coalesce(max(e.life), 0) as clear_index
+  from (
+    select e.idx, e.life from a2.a2_events e
+    where e.session_id = $1::text
+    order by e.idx desc limit 1
+  ) e
 ) l
 left join lateral (
   select e.*, sum(e.bytes) over (order by e.idx rows unbounded preceding) - e.bytes as before

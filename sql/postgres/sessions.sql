@@ -15,13 +15,12 @@ with recursive found(session_id, n) as (
   from found f
   where f.session_id is not null and f.n < $2::integer
 )
-select f.session_id,
-  (
-    select e.idx from a2.a2_events e where e.session_id = f.session_id order by e.idx desc limit 1
-  ) as head,
-  coalesce((
-    select c.clear_index from a2.a2_clears c where c.session_id = f.session_id
-  ), 0) as clear_index
+select f.session_id, l.idx as head, l.life as clear_index
 from found f
+cross join lateral (
+  select e.idx, e.life from a2.a2_events e
+  where e.session_id = f.session_id
+  order by e.idx desc limit 1
+) l
 where f.session_id is not null
 order by f.n

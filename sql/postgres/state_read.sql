@@ -12,14 +12,12 @@ with log as materialized (
       order by s.up_to_index desc limit 1
     ) as latest
   from (
-    select
-      coalesce((
-        select e.idx from a2.a2_events e where e.session_id = $1::text order by e.idx desc limit 1
-      ), 0) as head,
-      coalesce((
-        select c.clear_index from a2.a2_clears c where c.session_id = $1::text
-      ), 0) as clear_index
-    offset 0
+    select coalesce(max(e.idx), 0) as head, coalesce(max(e.life), 0) as clear_index
+    from (
+      select e.idx, e.life from a2.a2_events e
+      where e.session_id = $1::text
+      order by e.idx desc limit 1
+    ) e
   ) l
 ),
 snapshot as materialized (

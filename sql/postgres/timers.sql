@@ -10,7 +10,8 @@ from (
     from a2.a2_timers t
     where t.session_id = $1::text and t.timer_key > $2::text
       and (t.origin_index is null or t.origin_index >= coalesce((
-        select c.clear_index from a2.a2_clears c where c.session_id = $1::text
+        select e.life from a2.a2_events e where e.session_id = $1::text
+        order by e.idx desc limit 1
       ), 0))
     order by t.timer_key
     limit $3::integer

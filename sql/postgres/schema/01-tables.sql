@@ -26,8 +26,9 @@ end
 $a2$;
 --> statement-breakpoint
 
--- The logs. `size` is the payload's length as text: answers end after so many bytes, and asking the
--- payload itself would read it as a whole.
+-- The logs. The last event's `life` is the session's clear index: no other row need be read for it.
+-- `size` is the payload's length as text: answers end after so many bytes, and asking the payload itself
+-- would read it as a whole.
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
@@ -87,6 +88,7 @@ begin
       failure_count bigint not null default 0,
       kind smallint not null,
       status smallint not null,
+      pinned boolean not null default false, -- whether a snapshot may be kept for it
       consumer text collate "C" not null,
       name text collate "C" not null, -- of the lane or log, empty for an event cursor
       claim_holder text collate "C",
@@ -150,7 +152,8 @@ end
 $a2$;
 --> statement-breakpoint
 
--- The latest marker of every session that was ever cleared, and the one that reclaim is done with.
+-- What reclaim needs: the latest marker of every session that was ever cleared, and the one that it is
+-- done with.
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));

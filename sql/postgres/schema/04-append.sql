@@ -32,7 +32,8 @@ declare
   v_session text;
   v_life bigint;
   v_head bigint;
-  v_owner bigint;
+  v_owned integer;
+  v_stored boolean;
   v_now bigint;
   v_first integer;
   v_last integer := 0;
@@ -58,22 +59,12 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
 
-    select c.life,
-      coalesce((
-        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-      ), 0),
-      case when v_count = 1 then (
-        select case e.event_id when p_id[v_first] then e.idx end
-        from a2.a2_events e
-        where e.session_id = v_session and e.life = c.life and e.event_id >= p_id[v_first]
-        order by e.event_id limit 1
-      ) end
-    into v_life, v_head, v_owner
-    from (
-      select coalesce((
-        select k.clear_index from a2.a2_clears k where k.session_id = v_session
-      ), 0) as life offset 0
-    ) c;
+    select e.life, e.idx into v_life, v_head
+    from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
+    if not found then
+      v_life := 0;
+      v_head := 0;
+    end if;
     r.head := v_head;
     r.clear_index := v_life;
     r.at := v_now;
@@ -85,17 +76,31 @@ begin
       return next r;
       continue;
     end if;
+    v_stored := false;
     if v_count > 1 then
       r.ids := a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]);
-      if cardinality(r.ids) not in (0, v_count) then
+      v_owned := cardinality(r.ids);
+      if v_owned not in (0, v_count) then
         r.status := 'partial_duplicate';
         return next r;
         continue;
       end if;
-      v_owner := cardinality(r.ids);
       r.ids := null;
+    elsif p_expected[v_op] is null and p_origin[v_op] is null and p_cause[v_first] is null
+      and v_head < 9007199254740991
+    then
+      -- Nothing is left to check but who owns the id: the index does that on the way.
+      insert into a2.a2_events
+        (session_id, idx, life, created_at, size, event_id, event_type, payload)
+      values (v_session, v_head + 1, v_life, v_now, p_size[v_first], p_id[v_first],
+        p_type[v_first], p_payload[v_first])
+      on conflict (session_id, life, event_id) do nothing;
+      v_stored := found;
+      v_owned := case when found then 0 else 1 end;
+    else
+      v_owned := case when a2.a2_owner_1(v_session, v_life, p_id[v_first]) > 0 then 1 else 0 end;
     end if;
-    if v_owner > 0 then
+    if v_owned > 0 then
       r.status := 'replayed';
       r.n := v_count;
       r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
@@ -135,10 +140,12 @@ begin
 
     v_live := null;
     if v_count = 1 then
-      insert into a2.a2_events
-        (session_id, idx, life, created_at, size, event_id, event_type, payload, cause)
-      values (v_session, v_head + 1, v_life, v_now, p_size[v_first], p_id[v_first],
-        p_type[v_first], p_payload[v_first], p_cause[v_first]::jsonb);
+      if not v_stored then
+        insert into a2.a2_events
+          (session_id, idx, life, created_at, size, event_id, event_type, payload, cause)
+        values (v_session, v_head + 1, v_life, v_now, p_size[v_first], p_id[v_first],
+          p_type[v_first], p_payload[v_first], p_cause[v_first]::jsonb);
+      end if;
       for v_k in v_target .. v_last_target loop
         if a2.a2_enqueue_1(
           v_session, v_life, v_head + 1, p_target_consumer[v_k], p_target_lane[v_k])

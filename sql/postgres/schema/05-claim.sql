@@ -7,7 +7,8 @@
 --
 -- Answers a row of part 2: claimed (the heads follow as part 3, each with its run as part 4), busy
 -- (n: milliseconds until it is worth to ask again) or settled. Free heads and due ones are two ranges
--- of one index.
+-- of one index. p_outcome tells the operation's number, head, marker and time; when it is of part 0 it
+-- is answered first, and where `pending` is left open it is what the claim finds.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -16,8 +17,8 @@ begin
   if to_regproc(prefix || 'a2_claim_1') is null then
     execute replace(replace($sql$
 create function a2.a2_claim_1(
-  p_op integer, p_session text, p_life bigint, p_head bigint, p_now bigint,
-  p_holder text, p_ttl bigint, p_limit integer, p_max_failures bigint, p_through bigint, p_run integer,
+  p_outcome a2.a2_answer_1, p_session text, p_holder text, p_ttl bigint, p_limit integer,
+  p_max_failures bigint, p_through bigint, p_run integer,
   x_consumer text[], x_kind integer[], x_name text[], x_idx bigint[],
   p_consumer text[], p_budget bigint[], p_log text[], p_types_end integer[], p_types text[]
 ) returns setof a2.a2_answer_1
@@ -28,21 +29,23 @@ declare
   v_run a2.a2_answer_1;
   f record;
   v_heads refcursor;
+  v_life bigint := p_outcome.clear_index;
+  v_now bigint := p_outcome.at;
   v_all boolean := coalesce(cardinality(x_consumer), 0) = 0;
   v_through bigint := coalesce(p_through, 9007199254740991);
-  v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, p_life));
+  v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, v_life));
   v_bytes bigint := 0;
   v_soonest bigint;
 begin
-  r.op := p_op;
+  r.op := p_outcome.op;
   r.part := 2;
-  r.head := p_head;
-  r.clear_index := p_life;
-  r.at := p_now;
+  r.head := p_outcome.head;
+  r.clear_index := v_life;
+  r.at := v_now;
   if v_all and cardinality(v_consumers) = 1 and (
     select true from a2.a2_heads h
-    where h.session_id = p_session and h.life = p_life and h.status = 1
-      and h.consumer = v_consumers[1] and h.held_until > 0 and h.held_until <= p_now
+    where h.session_id = p_session and h.life = v_life and h.status = 1
+      and h.consumer = v_consumers[1] and h.held_until > 0 and h.held_until <= v_now
     order by h.held_until, h.idx limit 1
   ) is null then
     -- One consumer without due heads: the free ones are in order already. The statement below would
@@ -50,7 +53,7 @@ begin
     open v_heads for
       select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
         h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at, h.last_failed_attempt,
-        h.last_error, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause,
+        h.last_error, h.pinned, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause,
         e.created_at, coalesce(e.size, octet_length(e.payload::text)) as size
       from a2.a2_heads h
       left join lateral (
@@ -59,7 +62,7 @@ begin
         where e.session_id = p_session and e.idx >= h.idx
         order by e.idx limit 1
       ) e on true
-      where h.session_id = p_session and h.life = p_life and h.status = 1
+      where h.session_id = p_session and h.life = v_life and h.status = 1
         and h.consumer = v_consumers[1] and h.held_until = 0 and h.idx <= v_through
       order by h.held_until, h.idx, h.kind, h.name
       limit p_limit;
@@ -70,13 +73,13 @@ begin
       from (
         select h.*
         from unnest(v_consumers) c(consumer)
-        cross join (values (0::bigint, 0::bigint, p_limit), (1, p_now, 256)) w(low, high, cap)
+        cross join (values (0::bigint, 0::bigint, p_limit), (1, v_now, 256)) w(low, high, cap)
         cross join lateral (
           select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
             h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at,
-            h.last_failed_attempt, h.last_error
+            h.last_failed_attempt, h.last_error, h.pinned
           from a2.a2_heads h
-          where h.session_id = p_session and h.life = p_life and h.status = 1
+          where h.session_id = p_session and h.life = v_life and h.status = 1
             and h.consumer = c.consumer and h.held_until >= w.low and h.held_until <= w.high
             and h.idx <= v_through
             and (v_all or
@@ -101,10 +104,14 @@ begin
     fetch v_heads into f;
     exit when not found;
     if r.part = 2 then
+      if p_outcome.part = 0 then
+        p_outcome.pending := coalesce(p_outcome.pending, true);
+        return next p_outcome;
+      end if;
       r.status := 'claimed';
       return next r;
       r := null;
-      r.op := p_op;
+      r.op := p_outcome.op;
       r.part := 3;
     end if;
     if f.event_idx is distinct from f.idx then
@@ -128,20 +135,20 @@ begin
     if f.claim_holder is not null then
       -- The lease lapsed: its worker is taken for dead.
       r.failure_count := f.failure_count + 1;
-      r.last_failed_at := p_now;
+      r.last_failed_at := v_now;
       r.last_failed_attempt := f.attempt_count;
       r.last_error := 'lease expired';
       if r.failure_count >= coalesce(
         p_budget[array_position(p_consumer, f.consumer)], p_max_failures)
       then
-        r.failed_at := p_now;
+        r.failed_at := v_now;
       end if;
     end if;
     if r.failed_at is null then
-      r.first_claimed_at := coalesce(f.first_claimed_at, p_now);
-      r.last_claimed_at := p_now;
+      r.first_claimed_at := coalesce(f.first_claimed_at, v_now);
+      r.last_claimed_at := v_now;
       r.claim_holder := p_holder;
-      r.claim_expires_at := greatest(p_now + p_ttl, 1);
+      r.claim_expires_at := greatest(v_now + p_ttl, 1);
     else
       r.first_claimed_at := f.first_claimed_at;
       r.last_claimed_at := f.last_claimed_at;
@@ -156,14 +163,14 @@ begin
       last_failed_at = r.last_failed_at, last_failed_attempt = r.last_failed_attempt,
       last_error = r.last_error, failed_at = r.failed_at
     where h.ctid = f.tid and h.session_id = p_session;
-    if r.failed_at is not null then
+    if r.failed_at is not null and f.pinned then
       perform a2.a2_release_pins_1(p_session, f.consumer, f.kind, f.name, f.idx);
     end if;
     return next r;
     v_bytes := v_bytes + f.size;
     if p_run > 1 and f.kind = 2 and r.failed_at is null then
       for v_run in
-        select * from a2.a2_run_1(p_op, p_session, f.idx, least(v_through, p_head), p_run - 1,
+        select * from a2.a2_run_1(p_outcome.op, p_session, f.idx, least(v_through, p_outcome.head), p_run - 1,
           a2.a2_log_types_1(p_session, f.consumer, f.name, p_consumer, p_log, p_types_end, p_types))
       loop
         exit when v_bytes > c_bytes;
@@ -182,7 +189,7 @@ begin
   cross join lateral (
     select h.held_until
     from a2.a2_heads h
-    where h.session_id = p_session and h.life = p_life and h.status = 1
+    where h.session_id = p_session and h.life = v_life and h.status = 1
       and h.consumer = c.consumer and h.idx <= v_through
       and (v_all or
         (h.consumer, h.kind::integer, h.name, case h.kind when 0 then h.idx else 0 end) not in (
@@ -192,11 +199,15 @@ begin
     order by h.held_until, h.idx, h.kind, h.name
     limit 1
   ) h;
+  if p_outcome.part = 0 then
+    p_outcome.pending := coalesce(p_outcome.pending, v_soonest is not null);
+    return next p_outcome;
+  end if;
   if v_soonest is null then
     r.status := 'settled';
   else
     r.status := 'busy';
-    r.n := greatest(v_soonest - p_now, 1);
+    r.n := greatest(v_soonest - v_now, 1);
   end if;
   return next r;
 end
@@ -342,31 +353,27 @@ declare
   v_session text;
   v_first integer;
   v_last integer := 0;
-  v_now bigint;
-  v_life bigint;
-  v_head bigint;
 begin
   for v_op in 1 .. cardinality(p_session) loop
     v_session := p_session[v_op];
     v_first := v_last + 1;
     v_last := coalesce(x_end[v_op], v_last);
+    r := null;
+    r.op := v_op;
     if not a2.a2_lock_1(v_session, p_try) then
-      r.op := v_op;
       r.part := 0;
       r.status := 'deferred';
       return next r;
       continue;
     end if;
-    v_now := coalesce(p_now[v_op], a2.a2_now_1());
-    select
-      coalesce((
-        select k.clear_index from a2.a2_clears k where k.session_id = v_session
-      ), 0),
-      coalesce((
-        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-      ), 0)
-    into v_life, v_head;
-    return query select * from a2.a2_claim_1(v_op, v_session, v_life, v_head, v_now,
+    r.at := coalesce(p_now[v_op], a2.a2_now_1());
+    select e.life, e.idx into r.clear_index, r.head
+    from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
+    if not found then
+      r.clear_index := 0;
+      r.head := 0;
+    end if;
+    return query select * from a2.a2_claim_1(r, v_session,
       c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
       x_consumer[v_first : v_last], x_kind[v_first : v_last], x_name[v_first : v_last],
       x_idx[v_first : v_last],

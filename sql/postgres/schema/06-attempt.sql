@@ -41,6 +41,8 @@ declare
   v_name text;
   v_idx bigint;
   v_now bigint;
+  v_life bigint;
+  v_head bigint;
   v_first integer;
   v_last integer := 0;
   v_count integer;
@@ -73,21 +75,15 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
 
-    select
-      coalesce((
-        select k.clear_index from a2.a2_clears k where k.session_id = v_session
-      ), 0) as life,
-      coalesce((
-        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-      ), 0) as head,
-      h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt, h.returned_after,
-      h.returned,
-      (
-        select p.idx = v_idx from a2.a2_snapshot_pins p
-        where p.session_id = v_session and p.consumer = v_consumer and p.kind = v_kind
-          and p.name = v_name and p.idx >= v_idx
-        order by p.idx limit 1
-      ) as pinned,
+    select e.life, e.idx into r.clear_index, r.head
+    from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
+    if not found then
+      r.clear_index := 0;
+      r.head := 0;
+    end if;
+    r.at := v_now;
+    select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt,
+      h.returned_after, h.returned, h.pinned,
       case v_kind when 1 then (
         select n.ctid from a2.a2_heads n
         where n.session_id = v_session and n.consumer = v_consumer and n.kind = 1
@@ -95,16 +91,15 @@ begin
         order by n.idx limit 1
       ) end as next
     into f
-    from (values (1)) one
-    left join a2.a2_heads h on h.session_id = v_session and h.consumer = v_consumer
-      and h.kind = v_kind and h.name = v_name and h.idx = v_idx;
-    r.head := f.head;
-    r.clear_index := f.life;
-    r.at := v_now;
+    from a2.a2_heads h
+    where h.session_id = v_session and h.consumer = v_consumer and h.kind = v_kind
+      and h.name = v_name and h.idx = v_idx;
+    v_life := r.clear_index;
+    v_head := r.head;
 
-    if v_idx > f.head then
+    if v_idx > v_head then
       r.status := 'not_found';
-    elsif v_idx <= f.life or f.status is null then
+    elsif v_idx <= v_life or f.status is null then
       r.status := 'superseded';
     elsif f.status = 3 then
       -- A log remembers its last completion alone.
@@ -120,20 +115,20 @@ begin
       then
         r.status := 'replayed';
         r.n := v_count;
-        r.pending := a2.a2_has_live_1(v_session, f.life, s_consumer);
+        r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
       else
         r.status := 'partial_duplicate';
-        r.ids := a2.a2_owned_1(v_session, f.life, p_id[v_first : v_last]);
+        r.ids := a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]);
       end if;
     elsif f.status <> 1 or f.claim_holder is null or f.attempt_count <> p_attempt[v_op] then
       r.status := 'superseded';
-    elsif p_through[v_op] > f.head then
+    elsif p_through[v_op] > v_head then
       r.status := 'through_above_head';
     elsif v_count > 0 then
-      r.ids := nullif(a2.a2_owned_1(v_session, f.life, p_id[v_first : v_last]), '{}');
+      r.ids := nullif(a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]), '{}');
       if r.ids is not null then
         r.status := 'partial_duplicate';
-      elsif f.head + v_count > 9007199254740991 then
+      elsif v_head + v_count > 9007199254740991 then
         r.status := 'full';
       end if;
     end if;
@@ -142,11 +137,11 @@ begin
       r.status := 'completed';
       r.n := v_count;
       r.pending := a2.a2_finish_1(v_session, f.tid, f.next, v_consumer, v_kind, v_name, v_idx,
-          f.pinned, p_attempt[v_op], v_now, f.head, v_count, p_through[v_op])
+          f.pinned, p_attempt[v_op], v_now, v_head, v_count, p_through[v_op])
         and (s_consumer is null or v_consumer = any (s_consumer));
       if v_count > 0 then
-        r.head := f.head + v_count;
-        v_live := a2.a2_store_events_1(v_session, f.life, f.head, v_now,
+        r.head := v_head + v_count;
+        v_live := a2.a2_store_events_1(v_session, v_life, v_head, v_now,
           p_id[v_first : v_last], p_type[v_first : v_last], p_payload[v_first : v_last],
           p_size[v_first : v_last], null, p_cause[v_op],
           p_target_event[v_target : v_last_target], v_first - 1,
@@ -154,37 +149,50 @@ begin
         r.pending := r.pending
           or coalesce(cardinality(v_live) > 0 and (s_consumer is null or v_live && s_consumer), false);
         if s_log is not null then
-          r.pending := a2.a2_touch_logs_1(v_session, f.life, f.head, r.head,
+          r.pending := a2.a2_touch_logs_1(v_session, v_life, v_head, r.head,
             p_type[v_first : v_last], s_consumer, s_log, s_backfill, s_types_end, s_types,
             case v_kind when 2 then v_consumer end, case v_kind when 2 then v_name end) or r.pending;
         end if;
       end if;
       if v_kind = 2 then
-        r.pending := (a2.a2_advance_1(v_session, f.life, r.head, v_consumer, v_name,
+        r.pending := (a2.a2_advance_1(v_session, v_life, r.head, v_consumer, v_name,
             coalesce(p_through[v_op], v_idx), s_consumer, s_log, s_types_end, s_types)
           and (s_consumer is null or v_consumer = any (s_consumer))) or r.pending;
       end if;
-      -- What was just made live need not be looked for.
-      r.pending := r.pending or a2.a2_has_live_1(v_session, f.life, s_consumer);
-    end if;
-    return next r;
-    if r.status = 'replayed' and v_count > 0 then
-      return query select * from a2.a2_events_of_1(v_op, v_session, f.life, p_id[v_first : v_last]);
-    end if;
-    if c_holder[v_op] is not null and r.status in ('completed', 'replayed', 'superseded') then
-      if c_same then
-        return query select * from a2.a2_claim_1(v_op, v_session, f.life, r.head, v_now,
-          c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op],
-          c_run[v_op], x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
-          x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
-          s_consumer, c_budget, s_log, s_types_end, s_types);
-      else
-        return query select * from a2.a2_claim_1(v_op, v_session, f.life, r.head, v_now,
-          c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op],
-          c_run[v_op], x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
-          x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
-          c_consumer, c_budget, c_log, c_types_end, c_types);
+      -- What was just made live need not be looked for, nor what the claim will find.
+      if not r.pending then
+        if c_holder[v_op] is not null and c_same and c_through[v_op] is null
+          and v_first_x > v_last_x
+        then
+          r.pending := null;
+        else
+          r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
+        end if;
       end if;
+    end if;
+    if c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded') then
+      return next r;
+    end if;
+    if r.status = 'replayed' then
+      if c_holder[v_op] is not null then
+        return next r;
+        r.part := 2;
+      end if;
+      return query select * from a2.a2_events_of_1(v_op, v_session, v_life, p_id[v_first : v_last]);
+    end if;
+    continue when c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded');
+    if c_same then
+      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+        c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
+        x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
+        x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
+        s_consumer, c_budget, s_log, s_types_end, s_types);
+    else
+      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+        c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
+        x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
+        x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
+        c_consumer, c_budget, c_log, c_types_end, c_types);
     end if;
   end loop;
 end
@@ -275,28 +283,25 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
 
-    select
-      coalesce((
-        select k.clear_index from a2.a2_clears k where k.session_id = v_session
-      ), 0) as life,
-      coalesce((
-        select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-      ), 0) as head,
-      h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.failure_count,
-      h.last_failed_attempt
-    into f
-    from (values (1)) one
-    left join a2.a2_heads h on h.session_id = v_session and h.consumer = p_consumer[v_op]
-      and h.kind = p_kind[v_op] and h.name = p_name[v_op] and h.idx = p_idx[v_op];
-    r.head := f.head;
-    r.clear_index := f.life;
+    select e.life, e.idx into r.clear_index, r.head
+    from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
+    if not found then
+      r.clear_index := 0;
+      r.head := 0;
+    end if;
     r.at := v_now;
-    if p_idx[v_op] > f.head then
+    select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.failure_count,
+      h.last_failed_attempt, h.pinned
+    into f
+    from a2.a2_heads h
+    where h.session_id = v_session and h.consumer = p_consumer[v_op] and h.kind = p_kind[v_op]
+      and h.name = p_name[v_op] and h.idx = p_idx[v_op];
+    if p_idx[v_op] > r.head then
       r.status := 'not_found';
       return next r;
       continue;
     end if;
-    if p_idx[v_op] <= f.life or f.status is null or f.status = 3
+    if p_idx[v_op] <= r.clear_index or f.status is null or f.status = 3
       or f.attempt_count <> p_attempt[v_op]
     then
       r.status := 'superseded';
@@ -320,16 +325,17 @@ begin
         last_failed_attempt = p_attempt[v_op], last_error = p_error[v_op],
         failed_at = case r.status when 'dead' then v_now end
       where h.ctid = f.tid and h.session_id = v_session;
-      if r.status = 'dead' then
+      if r.status = 'dead' and f.pinned then
         perform a2.a2_release_pins_1(
           v_session, p_consumer[v_op], p_kind[v_op], p_name[v_op], p_idx[v_op]);
       end if;
     end if;
-    return next r;
-    if c_holder[v_op] is not null then
-      return query select * from a2.a2_claim_1(v_op, v_session, f.life, f.head, v_now,
-        c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op],
-        c_run[v_op], x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
+    if c_holder[v_op] is null then
+      return next r;
+    else
+      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+        c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
+        x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
         x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
         c_consumer, c_budget, c_log, c_types_end, c_types);
     end if;
@@ -385,7 +391,7 @@ begin
     end if;
     v_now := coalesce(p_now[v_op], a2.a2_now_1());
     v_life := coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      select e.life from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
     ), 0);
     r.status := 'done';
     r.at := v_now;
@@ -470,7 +476,7 @@ begin
       continue;
     end if;
     r.clear_index := coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      select e.life from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
     ), 0);
     r.status := 'done';
     return next r;

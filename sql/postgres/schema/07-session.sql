@@ -12,14 +12,12 @@ begin
 create function a2.a2_log_1(p_session text, out life bigint, out head bigint)
 language plpgsql as $body$
 begin
-  select
-    coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = p_session
-    ), 0),
-    coalesce((
-      select e.idx from a2.a2_events e where e.session_id = p_session order by e.idx desc limit 1
-    ), 0)
-  into life, head;
+  select e.life, e.idx into life, head
+  from a2.a2_events e where e.session_id = p_session order by e.idx desc limit 1;
+  if not found then
+    life := 0;
+    head := 0;
+  end if;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -74,7 +72,7 @@ begin
           order by n.idx limit 1
         );
       end if;
-      perform a2.a2_finish_1(p_session, v_tid, v_next, p_consumer, p_kind, p_name, p_idx, true,
+      perform a2.a2_finish_1(p_session, v_tid, v_next, p_consumer, p_kind, p_name, p_idx, false,
         null, v_now, r.head, 0, null);
       if p_kind = 2 then
         perform a2.a2_advance_1(p_session, v_life, r.head, p_consumer, p_name, p_idx,
@@ -241,6 +239,9 @@ declare
   v_pin integer := 1;
   v_pins integer := coalesce(cardinality(p_pin_write), 0);
   v_index bigint;
+  v_tid tid;
+  v_status integer;
+  v_pinned boolean;
 begin
   select l.life, l.head into v_life, head from a2.a2_log_1(p_session) l;
   for v_write in 1 .. cardinality(p_index) loop
@@ -261,18 +262,22 @@ begin
     v_index := p_index[v_write];
     while v_pin <= v_pins and p_pin_write[v_pin] <= v_write loop
       if v_index >= v_life and p_pin_idx[v_pin] > v_life then
-        insert into a2.a2_snapshot_pins
-          (session_id, idx, up_to_index, kind, consumer, name, reducer_name)
-        select p_session, h.idx, v_index, h.kind, h.consumer, h.name, p_reducer
-        from (
-          select h.* from a2.a2_heads h
-          where h.session_id = p_session and h.consumer = p_pin_consumer[v_pin]
-            and h.kind = p_pin_kind[v_pin] and h.name = p_pin_name[v_pin]
-            and h.idx = p_pin_idx[v_pin]
-          offset 0
-        ) h
-        where h.status = 1
-        on conflict do nothing;
+        select h.ctid, h.status, h.pinned into v_tid, v_status, v_pinned
+        from a2.a2_heads h
+        where h.session_id = p_session and h.consumer = p_pin_consumer[v_pin]
+          and h.kind = p_pin_kind[v_pin] and h.name = p_pin_name[v_pin]
+          and h.idx = p_pin_idx[v_pin];
+        if v_status = 1 then
+          insert into a2.a2_snapshot_pins
+            (session_id, idx, up_to_index, kind, consumer, name, reducer_name)
+          values (p_session, p_pin_idx[v_pin], v_index, p_pin_kind[v_pin], p_pin_consumer[v_pin],
+            p_pin_name[v_pin], p_reducer)
+          on conflict do nothing;
+          if not v_pinned then
+            update a2.a2_heads h set pinned = true
+            where h.ctid = v_tid and h.session_id = p_session;
+          end if;
+        end if;
       end if;
       v_pin := v_pin + 1;
     end loop;

@@ -130,14 +130,12 @@ declare
 begin
   r.op := 1;
   r.part := 0;
-  select
-    coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = p_session
-    ), 0),
-    coalesce((
-      select e.idx from a2.a2_events e where e.session_id = p_session order by e.idx desc limit 1
-    ), 0)
-  into v_life, r.head;
+  select e.life, e.idx into v_life, r.head
+  from a2.a2_events e where e.session_id = p_session order by e.idx desc limit 1;
+  if not found then
+    v_life := 0;
+    r.head := 0;
+  end if;
   r.clear_index := v_life;
   return next r;
   r.part := 3;
@@ -277,7 +275,7 @@ begin
     );
     exit when v_session is null;
     v_life := coalesce((
-      select k.clear_index from a2.a2_clears k where k.session_id = v_session
+      select e.life from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
     ), 0);
     session_id := v_session;
     not_before := least(
