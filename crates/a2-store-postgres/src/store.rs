@@ -52,7 +52,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.wake.close();
+        self.wake.end();
     }
 }
 
@@ -152,7 +152,7 @@ impl PostgresStore {
     pub async fn close(&self) {
         self.0.hub.close();
         self.0.presence.close();
-        self.0.wake.close();
+        self.0.wake.end();
         self.0.db.close();
     }
 
@@ -352,7 +352,7 @@ impl Store for PostgresStore {
             served,
             self.0.polling,
         );
-        WorkHints::new(self.0.wake.open(hints))
+        WorkHints::new(self.0.wake.open_when_ready(hints))
     }
 }
 
@@ -434,7 +434,7 @@ impl Presence for PostgresStore {
             self.0.source.clone(),
             self.0.polling,
         );
-        PresenceStream::new(self.0.wake.open(stream))
+        PresenceStream::new(self.0.wake.open_when_ready(stream))
     }
 }
 

@@ -30,6 +30,8 @@ use crate::{presence_rows, sessions};
 /// Waits between attempts to listen.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(1);
+/// How long the connection that listens is kept when nothing is open.
+const LINGER: Duration = Duration::from_secs(10);
 /// Two notifications of one store are at least this far apart, so that those of many commits go
 /// together.
 const SPACING: Duration = Duration::from_millis(2);
@@ -55,6 +57,10 @@ pub(crate) struct Wake {
     runs: AtomicBool,
     /// The connection that listens stands.
     listens: AtomicBool,
+    /// It was tried whether it stands: what is told from now on is heard, if anything is.
+    tried: watch::Sender<bool>,
+    /// The store is closed or gone.
+    ended: AtomicBool,
 }
 
 #[derive(Default)]
@@ -96,6 +102,8 @@ impl Wake {
             open: watch::Sender::new(0),
             runs: AtomicBool::new(false),
             listens: AtomicBool::new(false),
+            tried: watch::Sender::new(false),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -127,15 +135,32 @@ impl Wake {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream or a watcher opens.
+    /// A stream opens that reads by index: whatever is told before it hears is found.
     pub(crate) fn open<S>(self: &Arc<Self>, stream: S) -> Guarded<S> {
         self.open.send_modify(|open| *open += 1);
-        Guarded { stream, wake: Arc::clone(self) }
+        Guarded { stream, wake: Arc::clone(self), ready: None }
+    }
+
+    /// A watcher opens that begins when it hears what is told.
+    pub(crate) fn open_when_ready<S>(self: &Arc<Self>, stream: S) -> Guarded<S> {
+        let mut guarded = self.open(stream);
+        if self.listener.is_some() {
+            let wake = Arc::clone(self);
+            guarded.ready = Some(Box::pin(async move {
+                let mut tried = wake.tried.subscribe();
+                let ended = || wake.ended.load(Ordering::SeqCst);
+                // The sender is this store's own: it stays.
+                let _ = tried.wait_for(|tried| *tried || ended()).await;
+            }));
+        }
+        guarded
     }
 
     /// Ends the tasks.
-    pub(crate) fn close(&self) {
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
         self.open.send_modify(|_| {});
+        self.tried.send_modify(|_| {});
     }
 
     /// Sees that the task runs that listens and looks.
@@ -147,16 +172,11 @@ impl Wake {
     }
 
     fn is_needed(&self) -> bool {
-        *self.open.borrow() > 0 && !self.hub.is_closed()
+        *self.open.borrow() > 0 && !self.ended.load(Ordering::SeqCst)
     }
 
     /// Until nothing is open any more.
     async fn serve(self: &Arc<Self>) {
-        let mut open = self.open.subscribe();
-        let over = async {
-            // The sender is this store's own: it stays.
-            let _ = open.wait_for(|open| *open == 0 || self.hub.is_closed()).await;
-        };
         let listen = async {
             match &self.listener {
                 Some((config, tls)) => self.listen(config, tls).await,
@@ -164,11 +184,26 @@ impl Wake {
             }
         };
         tokio::select! {
-            () = over => {}
+            () = self.over() => {}
             () = listen => {}
             () = self.look() => {}
         }
         self.listens.store(false, Ordering::Release);
+        self.tried.send_replace(false);
+    }
+
+    /// The store has ended, or nothing has been open for a while.
+    async fn over(&self) {
+        let mut open = self.open.subscribe();
+        let ended = || self.ended.load(Ordering::SeqCst);
+        // The sender is this store's own: it stays.
+        while !ended() {
+            let _ = open.wait_for(|open| *open == 0 || ended()).await;
+            let opened = open.wait_for(|open| *open > 0 || ended());
+            if tokio::time::timeout(LINGER, opened).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Listens, for ever.
@@ -178,6 +213,7 @@ impl Wake {
             if let Ok(mut messages) = self.subscribe(config, tls).await {
                 wait = FIRST_WAIT;
                 self.listens.store(true, Ordering::Release);
+                self.tried.send_replace(true);
                 self.everything();
                 while let Some(Ok(message)) = messages.next().await {
                     if let AsyncMessage::Notification(told) = message {
@@ -186,6 +222,7 @@ impl Wake {
                 }
                 self.listens.store(false, Ordering::Release);
             }
+            self.tried.send_replace(true);
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LAST_WAIT);
         }
@@ -445,6 +482,7 @@ impl Drop for Running {
 pub(crate) struct Guarded<S> {
     stream: S,
     wake: Arc<Wake>,
+    ready: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<S: Stream + Unpin> Stream for Guarded<S> {
@@ -452,6 +490,10 @@ impl<S: Stream + Unpin> Stream for Guarded<S> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         self.wake.run();
+        if let Some(ready) = &mut self.ready {
+            ready!(ready.as_mut().poll(cx));
+            self.ready = None;
+        }
         let item = ready!(Pin::new(&mut self.stream).poll_next(cx));
         Poll::Ready(item)
     }
