@@ -67,7 +67,9 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(&root),
         Command::Package => package::run(&root),
         Command::Conformance(forwarded) => run::lab(&root, "conformance", &forwarded.args, &[]),
-        Command::Bench(forwarded) => run::lab(&root, "bench", &forwarded.args, &["--release"]),
+        Command::Bench(forwarded) => {
+            run::lab(&root, "bench", &forwarded.args, &["--profile", "bench"])
+        }
         Command::Servers(forwarded) => {
             let features = run::servers_features(&forwarded.args);
             run::lab(&root, "servers", &forwarded.args, &["--features", features])

@@ -53,22 +53,22 @@ fn a_gap_starts_anew() {
 }
 
 #[test]
-fn the_last_256_events_stay_and_go_32_at_a_time() {
+fn the_last_512_events_stay_and_go_32_at_a_time() {
     let log = TestLog::new("ring-count");
     let mut ring = Ring::default();
-    for _ in 0..256 {
+    for _ in 0..512 {
         ring.push(&log.append(1));
     }
-    assert_eq!(copied(&mut ring, 1).len(), 256);
+    assert_eq!(copied(&mut ring, 1).len(), 512);
     ring.push(&log.append(1));
     assert!(copied(&mut ring, 32).is_empty());
-    assert_eq!(copied(&mut ring, 33).len(), 225);
+    assert_eq!(copied(&mut ring, 33).len(), 481);
     ring.push(&log.append(200));
-    assert_eq!(copied(&mut ring, 257).len(), 201);
+    assert_eq!(copied(&mut ring, 513).len(), 201);
     // A batch that is too long leaves nothing: it does not join what was there.
-    ring.push(&log.append(257));
-    assert!(copied(&mut ring, 457).is_empty());
-    assert!(copied(&mut ring, 714).is_empty());
+    ring.push(&log.append(513));
+    assert!(copied(&mut ring, 713).is_empty());
+    assert!(copied(&mut ring, 1_226).is_empty());
 }
 
 #[test]
