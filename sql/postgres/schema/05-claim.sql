@@ -6,9 +6,9 @@
 -- event cursor).
 --
 -- Answers a row of part 2: claimed (the heads follow as part 3, each with its run as part 4), busy
--- (n: milliseconds until it is worth to ask again) or settled. Free heads and due ones are two ranges
--- of one index. p_outcome tells the operation's number, head, marker and time; when it is of part 0 it
--- is answered first, and where `pending` is left open it is what the claim finds.
+-- (n: milliseconds until it is worth to ask again) or settled. p_outcome tells the operation's number,
+-- head, marker and time; when it is of part 0 it is answered first, and where `pending` is left open it
+-- is what the claim finds. An array: a function that returns a set would cost its caller a plan more.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -21,40 +21,34 @@ create function a2.a2_claim_1(
   p_max_failures bigint, p_through bigint, p_run integer,
   x_consumer text[], x_kind integer[], x_name text[], x_idx bigint[],
   p_consumer text[], p_budget bigint[], p_log text[], p_types_end integer[], p_types text[]
-) returns setof a2.a2_answer_1
+) returns a2.a2_answer_1[]
 language plpgsql as $body$
 declare
   c_bytes constant bigint := 16777216;
   r a2.a2_answer_1;
-  v_run a2.a2_answer_1;
+  v_answer a2.a2_answer_1[];
   f record;
   v_heads refcursor;
   v_life bigint := p_outcome.clear_index;
   v_now bigint := p_outcome.at;
+  v_until bigint := greatest(p_outcome.at + p_ttl, 1);
   v_all boolean := coalesce(cardinality(x_consumer), 0) = 0;
   v_through bigint := coalesce(p_through, 9007199254740991);
   v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, v_life));
   v_bytes bigint := 0;
   v_soonest bigint;
 begin
-  r.op := p_outcome.op;
-  r.part := 2;
-  r.head := p_outcome.head;
-  r.clear_index := v_life;
-  r.at := v_now;
   if v_all and cardinality(v_consumers) = 1 and (
     select true from a2.a2_heads h
     where h.session_id = p_session and h.life = v_life and h.status = 1
       and h.consumer = v_consumers[1] and h.held_until > 0 and h.held_until <= v_now
     order by h.held_until, h.idx limit 1
   ) is null then
-    -- One consumer without due heads: the free ones are in order already. The statement below would
-    -- cost twice as much.
+    -- One consumer without due heads: the free ones are in order already.
     open v_heads for
-      select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
-        h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at, h.last_failed_attempt,
-        h.last_error, h.pinned, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause,
-        e.created_at, coalesce(e.size, octet_length(e.payload::text)) as size
+      select h.ctid as tid, v_consumers[1] as consumer, h.kind, h.name, h.idx,
+        null::text as claim_holder, 0 as failure_count, false as pinned,
+        e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
       from a2.a2_heads h
       left join lateral (
         select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
@@ -67,17 +61,17 @@ begin
       order by h.held_until, h.idx, h.kind, h.name
       limit p_limit;
   else
+    -- Free heads and due ones are two ranges of one index.
     open v_heads for
-      select h.*, e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
-        coalesce(e.size, octet_length(e.payload::text)) as size
+      select h.*,
+        e.idx as event_idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
       from (
         select h.*
         from unnest(v_consumers) c(consumer)
         cross join (values (0::bigint, 0::bigint, p_limit), (1, v_now, 256)) w(low, high, cap)
         cross join lateral (
-          select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at,
-            h.last_claimed_at, h.claim_holder, h.failure_count, h.last_failed_at,
-            h.last_failed_attempt, h.last_error, h.pinned
+          select h.ctid as tid, h.consumer, h.kind, h.name, h.idx, h.claim_holder, h.failure_count,
+            h.pinned
           from a2.a2_heads h
           where h.session_id = p_session and h.life = v_life and h.status = 1
             and h.consumer = c.consumer and h.held_until >= w.low and h.held_until <= w.high
@@ -103,19 +97,24 @@ begin
   loop
     fetch v_heads into f;
     exit when not found;
-    if r.part = 2 then
+    if f.event_idx is distinct from f.idx then
+      perform a2.a2_corrupt_1(p_session, f.idx, 'the event is missing from the log');
+    end if;
+    r.op := p_outcome.op;
+    if v_answer is null then
       if p_outcome.part = 0 then
         p_outcome.pending := coalesce(p_outcome.pending, true);
-        return next p_outcome;
+        v_answer := array[p_outcome];
       end if;
+      r.part := 2;
       r.status := 'claimed';
-      return next r;
+      r.head := p_outcome.head;
+      r.clear_index := v_life;
+      r.at := v_now;
+      v_answer := v_answer || r;
       r := null;
       r.op := p_outcome.op;
       r.part := 3;
-    end if;
-    if f.event_idx is distinct from f.idx then
-      perform a2.a2_corrupt_1(p_session, f.idx, 'the event is missing from the log');
     end if;
     r.consumer := f.consumer;
     r.kind := f.kind;
@@ -126,63 +125,57 @@ begin
     r.payload := f.payload;
     r.cause := f.cause;
     r.created_at := f.created_at;
-    r.attempt_count := f.attempt_count + 1;
-    r.failure_count := f.failure_count;
-    r.last_failed_at := f.last_failed_at;
-    r.last_failed_attempt := f.last_failed_attempt;
-    r.last_error := f.last_error;
     r.failed_at := null;
-    if f.claim_holder is not null then
+    if f.claim_holder is null then
+      update a2.a2_heads h
+      set held_until = v_until, claim_holder = p_holder, attempt_count = h.attempt_count + 1,
+        first_claimed_at = coalesce(h.first_claimed_at, v_now), last_claimed_at = v_now
+      where h.ctid = f.tid and h.session_id = p_session
+      returning h.attempt_count, h.first_claimed_at, h.failure_count, h.last_failed_at,
+        h.last_failed_attempt, h.last_error
+      into r.attempt_count, r.first_claimed_at, r.failure_count, r.last_failed_at,
+        r.last_failed_attempt, r.last_error;
+      r.last_claimed_at := v_now;
+      r.claim_holder := p_holder;
+      r.claim_expires_at := v_until;
+    else
       -- The lease lapsed: its worker is taken for dead.
-      r.failure_count := f.failure_count + 1;
-      r.last_failed_at := v_now;
-      r.last_failed_attempt := f.attempt_count;
-      r.last_error := 'lease expired';
-      if r.failure_count >= coalesce(
+      if f.failure_count + 1 >= coalesce(
         p_budget[array_position(p_consumer, f.consumer)], p_max_failures)
       then
         r.failed_at := v_now;
       end if;
+      update a2.a2_heads h
+      set status = case when r.failed_at is null then 1 else 2 end,
+        held_until = case when r.failed_at is null then v_until else 0 end,
+        claim_holder = case when r.failed_at is null then p_holder end,
+        attempt_count = h.attempt_count + 1,
+        last_claimed_at = case when r.failed_at is null then v_now else h.last_claimed_at end,
+        failure_count = h.failure_count + 1, last_failed_at = v_now,
+        last_failed_attempt = h.attempt_count, last_error = 'lease expired', failed_at = r.failed_at
+      where h.ctid = f.tid and h.session_id = p_session
+      returning h.attempt_count, h.first_claimed_at, h.last_claimed_at, h.claim_holder,
+        nullif(h.held_until, 0), h.failure_count, h.last_failed_at, h.last_failed_attempt, h.last_error
+      into r.attempt_count, r.first_claimed_at, r.last_claimed_at, r.claim_holder, r.claim_expires_at,
+        r.failure_count, r.last_failed_at, r.last_failed_attempt, r.last_error;
+      if r.failed_at is not null and f.pinned then
+        perform a2.a2_release_pins_1(p_session, f.consumer, f.kind, f.name, f.idx);
+      end if;
     end if;
-    if r.failed_at is null then
-      r.first_claimed_at := coalesce(f.first_claimed_at, v_now);
-      r.last_claimed_at := v_now;
-      r.claim_holder := p_holder;
-      r.claim_expires_at := greatest(v_now + p_ttl, 1);
-    else
-      r.first_claimed_at := f.first_claimed_at;
-      r.last_claimed_at := f.last_claimed_at;
-      r.claim_holder := null;
-      r.claim_expires_at := null;
-    end if;
-    update a2.a2_heads h
-    set status = case when r.failed_at is null then 1 else 2 end,
-      held_until = coalesce(r.claim_expires_at, 0), claim_holder = r.claim_holder,
-      attempt_count = r.attempt_count, first_claimed_at = r.first_claimed_at,
-      last_claimed_at = r.last_claimed_at, failure_count = r.failure_count,
-      last_failed_at = r.last_failed_at, last_failed_attempt = r.last_failed_attempt,
-      last_error = r.last_error, failed_at = r.failed_at
-    where h.ctid = f.tid and h.session_id = p_session;
-    if r.failed_at is not null and f.pinned then
-      perform a2.a2_release_pins_1(p_session, f.consumer, f.kind, f.name, f.idx);
-    end if;
-    return next r;
-    v_bytes := v_bytes + f.size;
-    if p_run > 1 and f.kind = 2 and r.failed_at is null then
-      for v_run in
-        select * from a2.a2_run_1(p_outcome.op, p_session, f.idx, least(v_through, p_outcome.head), p_run - 1,
-          a2.a2_log_types_1(p_session, f.consumer, f.name, p_consumer, p_log, p_types_end, p_types))
-      loop
-        exit when v_bytes > c_bytes;
-        return next v_run;
-        v_bytes := v_bytes + v_run.n;
-      end loop;
+    v_answer := v_answer || r;
+    v_bytes := v_bytes + coalesce(f.size, octet_length(f.payload::text));
+    if p_run > 1 and f.kind = 2 and r.failed_at is null and v_bytes <= c_bytes then
+      v_answer := v_answer || a2.a2_run_1(p_outcome.op, p_session, f.idx,
+        least(v_through, p_outcome.head), p_run - 1, c_bytes - v_bytes,
+        a2.a2_log_types_1(p_session, f.consumer, f.name, p_consumer, p_log, p_types_end, p_types));
+      -- The run's size; of the head itself when it has none.
+      v_bytes := v_bytes + coalesce(v_answer[cardinality(v_answer)].n, 0);
     end if;
     exit when v_bytes > c_bytes;
   end loop;
   close v_heads;
-  if r.part = 3 then
-    return;
+  if v_answer is not null then
+    return v_answer;
   end if;
   select min(h.held_until) into v_soonest
   from unnest(v_consumers) c(consumer)
@@ -201,15 +194,20 @@ begin
   ) h;
   if p_outcome.part = 0 then
     p_outcome.pending := coalesce(p_outcome.pending, v_soonest is not null);
-    return next p_outcome;
+    v_answer := array[p_outcome];
   end if;
+  r.op := p_outcome.op;
+  r.part := 2;
+  r.head := p_outcome.head;
+  r.clear_index := v_life;
+  r.at := v_now;
   if v_soonest is null then
     r.status := 'settled';
   else
     r.status := 'busy';
     r.n := greatest(v_soonest - v_now, 1);
   end if;
-  return next r;
+  return v_answer || r;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -253,7 +251,8 @@ $a2$;
 --> statement-breakpoint
 
 -- The events after a claimed log head that its cursor takes (p_types null: every one), up to
--- p_through, at most p_limit, as rows of part 4; n is a payload's size.
+-- p_through, at most p_limit, ending with the one by which p_bytes of payload are passed: rows of part
+-- 4, n being the bytes up to there.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -262,12 +261,13 @@ begin
   if to_regproc(prefix || 'a2_run_1') is null then
     execute replace(replace($sql$
 create function a2.a2_run_1(
-  p_op integer, p_session text, p_after bigint, p_through bigint, p_limit integer, p_types text[]
-) returns setof a2.a2_answer_1
+  p_op integer, p_session text, p_after bigint, p_through bigint, p_limit integer, p_bytes bigint,
+  p_types text[]
+) returns a2.a2_answer_1[]
 language plpgsql as $body$
 declare
-  c_bytes constant bigint := 16777216;
   r a2.a2_answer_1;
+  v_answer a2.a2_answer_1[] := '{}';
   v_bytes bigint := 0;
   v_before bigint := p_after;
 begin
@@ -285,11 +285,12 @@ begin
       if r.idx <> v_before then
         perform a2.a2_corrupt_1(p_session, v_before, 'the event is missing from the log');
       end if;
-      return next r;
       v_bytes := v_bytes + r.n;
-      exit when v_bytes > c_bytes;
+      r.n := v_bytes;
+      v_answer := v_answer || r;
+      exit when v_bytes > p_bytes;
     end loop;
-    return;
+    return v_answer;
   end if;
   for r.idx, r.event_id, r.event_type, r.payload, r.cause, r.created_at, r.n in
     select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
@@ -312,10 +313,12 @@ begin
       order by e.idx limit 1
     ) e
   loop
-    return next r;
     v_bytes := v_bytes + r.n;
-    exit when v_bytes > c_bytes;
+    r.n := v_bytes;
+    v_answer := v_answer || r;
+    exit when v_bytes > p_bytes;
   end loop;
+  return v_answer;
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -373,11 +376,14 @@ begin
       r.clear_index := 0;
       r.head := 0;
     end if;
-    return query select * from a2.a2_claim_1(r, v_session,
+    foreach r in array a2.a2_claim_1(r, v_session,
       c_holder[v_op], c_ttl[v_op], c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
       x_consumer[v_first : v_last], x_kind[v_first : v_last], x_name[v_first : v_last],
       x_idx[v_first : v_last],
-      s_consumer, s_budget, s_log, s_types_end, s_types);
+      s_consumer, s_budget, s_log, s_types_end, s_types)
+    loop
+      return next r;
+    end loop;
   end loop;
 end
 $body$

@@ -182,17 +182,23 @@ begin
     end if;
     continue when c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded');
     if c_same then
-      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+      foreach r in array a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
         c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
         x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
         x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
-        s_consumer, c_budget, s_log, s_types_end, s_types);
+        s_consumer, c_budget, s_log, s_types_end, s_types)
+      loop
+        return next r;
+      end loop;
     else
-      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+      foreach r in array a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
         c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
         x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
         x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
-        c_consumer, c_budget, c_log, c_types_end, c_types);
+        c_consumer, c_budget, c_log, c_types_end, c_types)
+      loop
+        return next r;
+      end loop;
     end if;
   end loop;
 end
@@ -333,11 +339,14 @@ begin
     if c_holder[v_op] is null then
       return next r;
     else
-      return query select * from a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
+      foreach r in array a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
         c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
         x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
         x_name[v_first_x : v_last_x], x_idx[v_first_x : v_last_x],
-        c_consumer, c_budget, c_log, c_types_end, c_types);
+        c_consumer, c_budget, c_log, c_types_end, c_types)
+      loop
+        return next r;
+      end loop;
     end if;
   end loop;
 end
