@@ -53,7 +53,7 @@ impl SessionTables<'_> {
             ],
         )?;
         self.tx.event_added();
-        if event.index.get() % BLOCK == 0 {
+        if event.index.get().is_multiple_of(BLOCK) {
             let from = recorded(at);
             let block = params![at.sid, at.life(), index_param(from), index_param(event.index)];
             self.write(sql::IDS_ADD, block)?;
