@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(feature = "postgres")]
+use a2_conformance::backends::Postgres;
 use a2_conformance::backends::{Memory, Sqlite};
 use a2_conformance::{Counts, Factory, Filter, Options, Report, all_scenarios};
 use anyhow::{Context, Result, bail};
@@ -65,16 +67,25 @@ pub(crate) enum Servers {
 }
 
 impl Backend {
-    fn factory(self) -> Result<Arc<dyn Factory>> {
+    #[cfg_attr(not(feature = "postgres"), expect(unused_variables))]
+    fn factory(self, servers: Servers) -> Result<Arc<dyn Factory>> {
         match self {
             Self::Memory => Ok(Arc::new(Memory::default())),
             Self::Sqlite => Ok(Arc::new(Sqlite::default())),
-            Self::Postgres | Self::Redis | Self::RedisCluster => bail!(
-                "the backend {self:?} does not exist yet in version {}: there are memory and \
-                 sqlite",
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Ok(Arc::new(Postgres::new(servers.into()))),
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres => bail!("this program was built without it: add --features postgres"),
+            Self::Redis | Self::RedisCluster => bail!(
+                "the backend {self:?} does not exist yet in version {}: there are memory, sqlite \
+                 and, unfinished, postgres",
                 env!("CARGO_PKG_VERSION")
             ),
         }
+    }
+
+    fn needs_server(self) -> bool {
+        !matches!(self, Self::Memory | Self::Sqlite)
     }
 }
 
@@ -96,8 +107,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let embedded = [Backend::Memory, Backend::Sqlite];
     let backends = if args.backends.is_empty() { &embedded[..] } else { &args.backends };
     // All of them before the first runs, so that a missing one is told at once.
-    let factories: Vec<_> = backends.iter().map(|b| b.factory()).collect::<Result<_>>()?;
-    if args.servers != Servers::Auto {
+    let factory = |backend: &Backend| backend.factory(args.servers);
+    let factories: Vec<_> = backends.iter().map(factory).collect::<Result<_>>()?;
+    if args.servers != Servers::Auto && !backends.iter().any(|backend| backend.needs_server()) {
         eprintln!("--servers changes nothing: the chosen backends need no server");
     }
 
@@ -216,8 +228,9 @@ mod tests {
 
     #[test]
     fn a_backend_that_does_not_exist_is_an_error() {
-        for backend in [Backend::Postgres, Backend::Redis, Backend::RedisCluster] {
-            let error = backend.factory().err().map(|e| e.to_string()).unwrap_or_default();
+        for backend in [Backend::Redis, Backend::RedisCluster] {
+            let error =
+                backend.factory(Servers::Auto).err().map(|e| e.to_string()).unwrap_or_default();
             assert!(error.contains("does not exist yet"), "{error}");
         }
     }

@@ -66,7 +66,12 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Ci(args) => ci::run(&root, &args),
         Command::Tidy => tidy::run(&root),
         Command::Package => package::run(&root),
-        Command::Conformance(forwarded) => run::lab(&root, "conformance", &forwarded.args, &[]),
+        Command::Conformance(forwarded) => {
+            let features = run::suite_features(&forwarded.args);
+            let cargo_args = features.as_deref().map(|features| ["--features", features]);
+            let cargo_args = cargo_args.as_ref().map_or(&[][..], |args| &args[..]);
+            run::lab(&root, "conformance", &forwarded.args, cargo_args)
+        }
         Command::Bench(forwarded) => {
             run::lab(&root, "bench", &forwarded.args, &["--profile", "bench"])
         }

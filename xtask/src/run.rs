@@ -59,6 +59,13 @@ fn replaced_by(command: &mut Command) -> Result<()> {
     echoed(command)
 }
 
+/// What the suite is built with beside the embedded backends, by the backends that it is to run on.
+pub(crate) fn suite_features(args: &[String]) -> Option<String> {
+    let asked = args.iter().any(|arg| arg == "--backend=postgres")
+        || args.windows(2).any(|pair| pair == ["--backend", "postgres"]);
+    asked.then(|| format!("postgres,{}", servers_features(args)))
+}
+
 /// What a command that starts servers is built with. Docker's client is the heaviest dependency of
 /// all: it is built where Docker is asked for, or may be had.
 pub(crate) fn servers_features(args: &[String]) -> &'static str {
@@ -111,6 +118,19 @@ mod tests {
         assert_eq!(features(&["--servers=docker"]), "docker");
         assert_eq!(features(&["--servers", "local", "--", "x", "--servers=docker"]), "servers");
         assert_eq!(features(&["--servers=url"]), "servers");
+    }
+
+    #[test]
+    fn a_backend_is_built_in_where_it_is_asked_for() {
+        let features = |args: &[&str]| {
+            let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            suite_features(&args)
+        };
+        assert_eq!(features(&["--filter", "postgres"]), None);
+        let local = ["--backend", "postgres", "--servers", "local"];
+        assert_eq!(features(&local).as_deref(), Some("postgres,servers"));
+        let docker = ["--servers=docker", "--backend=postgres"];
+        assert_eq!(features(&docker).as_deref(), Some("postgres,docker"));
     }
 
     #[test]

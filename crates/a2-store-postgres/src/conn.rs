@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use a2_core::Result;
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Object, Pool, Transaction};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -16,7 +16,7 @@ use crate::error::{Place, is_rolled_back, is_stale};
 use crate::values::Param;
 
 /// How often a transaction is run again that was rolled back for the sake of another one.
-const TRIES: u32 = 5;
+pub(crate) const TRIES: u32 = 5;
 
 /// The database.
 #[derive(Debug, Clone)]
@@ -106,6 +106,30 @@ impl Db {
                 let params: Vec<_> =
                     params.iter().map(|param| (untyped(*param), param.sql_type())).collect();
                 client.query_typed(sql, &params).await
+            }
+        }
+    }
+}
+
+impl Db {
+    /// Runs a statement within a transaction.
+    pub(crate) async fn query_in(
+        &self,
+        transaction: &Transaction<'_>,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match self.statements {
+            Statements::Named => {
+                let types: Vec<_> = params.iter().map(|param| param.sql_type()).collect();
+                let statement = transaction.prepare_typed_cached(sql, &types).await?;
+                let params: Vec<_> = params.iter().map(|param| untyped(*param)).collect();
+                transaction.query(&statement, &params).await
+            }
+            Statements::Unnamed => {
+                let params: Vec<_> =
+                    params.iter().map(|param| (untyped(*param), param.sql_type())).collect();
+                transaction.query_typed(sql, &params).await
             }
         }
     }

@@ -226,6 +226,14 @@ pub(crate) fn is_rolled_back(error: &tokio_postgres::Error) -> bool {
         || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
 }
 
+/// Whether the fault is the statement's, which is not the store's: what it says, what it breaks.
+pub(crate) fn is_users(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => !matches!(meaning(code.code()), Meaning::Unavailable | Meaning::Unknown),
+        None => !error.is_closed() && !is_io(error),
+    }
+}
+
 /// Whether a statement that this connection prepared is not good any more: nothing was run.
 pub(crate) fn is_stale(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)

@@ -2,6 +2,8 @@
 
 mod args;
 mod clock;
+mod coalesce;
+mod complete_with;
 mod config;
 mod conn;
 mod detached;
@@ -26,5 +28,6 @@ pub use deadpool_postgres::tokio_postgres;
 #[cfg(feature = "tls")]
 pub use rustls;
 
+pub use complete_with::BoxError;
 pub use config::{PostgresBuilder, Statements};
 pub use store::PostgresStore;

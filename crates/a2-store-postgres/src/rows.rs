@@ -16,7 +16,6 @@ use crate::values::{StoredText, unescape};
 
 /// What the functions answer, column by column.
 pub(crate) mod column {
-    #[allow(dead_code)] // Until requests are coalesced.
     pub(crate) const OP: usize = 0;
     pub(crate) const PART: usize = 1;
     pub(crate) const STATUS: usize = 2;
@@ -260,7 +259,6 @@ pub(crate) fn claim(rows: &[Row], place: Place<'_>, session: &SessionId) -> Resu
     Ok(found)
 }
 
-#[allow(dead_code)] // Until requests are coalesced.
 /// The rows of each of `ops` requests of one call.
 pub(crate) fn by_op<'a>(rows: &'a [Row], ops: usize, place: Place<'_>) -> Result<Vec<&'a [Row]>> {
     let mut by_op = vec![&rows[..0]; ops];
@@ -274,7 +272,6 @@ pub(crate) fn by_op<'a>(rows: &'a [Row], ops: usize, place: Place<'_>) -> Result
     Ok(by_op)
 }
 
-#[allow(dead_code)] // Until requests are coalesced.
 fn op(row: &Row) -> i32 {
     row.try_get(column::OP).unwrap_or(0)
 }

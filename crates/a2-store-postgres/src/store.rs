@@ -16,13 +16,14 @@ use a2_core::{
 use deadpool_postgres::Pool;
 
 use crate::clock::ServerClock;
+use crate::coalesce::Coalescer;
 use crate::config::{PostgresBuilder, Source};
 use crate::conn::Db;
 use crate::detached::Detached;
 use crate::note::{Changed, Note};
 use crate::statements::Sql;
 use crate::verbs::{
-    AppendVerb, ClaimVerb, CompleteVerb, FailVerb, Locks, Op, ReleaseVerb, RenewVerb, Verb,
+    AppendVerb, ClaimVerb, CompleteVerb, FailVerb, Op, ReleaseVerb, RenewVerb, Verb,
 };
 use crate::wake::{Wake, WakeOptions};
 use crate::{ops, presence_rows, reads, schema, sessions};
@@ -37,6 +38,12 @@ struct Inner {
     db: Db,
     sql: Arc<Sql>,
     schema: Option<String>,
+    append: Arc<Coalescer<AppendVerb>>,
+    claim: Arc<Coalescer<ClaimVerb>>,
+    renew: Arc<Coalescer<RenewVerb>>,
+    release: Arc<Coalescer<ReleaseVerb>>,
+    complete: Arc<Coalescer<CompleteVerb>>,
+    fail: Arc<Coalescer<FailVerb>>,
     wake: Arc<Wake>,
     hub: Hub,
     presence: PresenceHub,
@@ -109,6 +116,12 @@ impl PostgresStore {
             },
         );
         Ok(Self(Arc::new(Inner {
+            append: Coalescer::new(&db, &sql),
+            claim: Coalescer::new(&db, &sql),
+            renew: Coalescer::new(&db, &sql),
+            release: Coalescer::new(&db, &sql),
+            complete: Coalescer::new(&db, &sql),
+            fail: Coalescer::new(&db, &sql),
             db,
             sql,
             schema: options.schema,
@@ -156,6 +169,14 @@ impl PostgresStore {
         self.0.db.close();
     }
 
+    pub(crate) fn db(&self) -> &Db {
+        &self.0.db
+    }
+
+    pub(crate) fn sql(&self) -> &Sql {
+        &self.0.sql
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.0.hub.is_closed() { Err(Error::closed()) } else { Ok(()) }
     }
@@ -179,14 +200,15 @@ impl PostgresStore {
         }
     }
 
-    /// Runs a request of a verb that takes many.
-    async fn run<V: Verb>(&self, session: &SessionId, request: V::Request) -> Result<V::Answer> {
+    /// Does what is requested, perhaps together with what others request.
+    async fn run<V: Verb>(
+        &self,
+        verb: &Arc<Coalescer<V>>,
+        session: &SessionId,
+        request: V::Request,
+    ) -> Result<V::Answer> {
         self.check_open()?;
-        let op = Op { session: session.clone(), now: self.now(), request };
-        let ops = std::slice::from_ref(&op);
-        let rows = V::call(&self.0.db, &self.0.sql, ops, Locks::Wait).await?;
-        let answer = V::answer(&op, &rows)?;
-        answer.ok_or_else(|| crate::verbs::place(V::DOING, ops).unreadable("it was left undone"))
+        verb.run(Op { session: session.clone(), now: self.now(), request }).await
     }
 
     /// What was appended goes to this store's streams, and others are told.
@@ -210,7 +232,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
-        let appended = self.run::<AppendVerb>(session, append).await?;
+        let appended = self.run(&self.0.append, session, append).await?;
         self.appended(session, &appended);
         Ok(appended)
     }
@@ -233,11 +255,11 @@ impl Store for PostgresStore {
     }
 
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
-        self.run::<ClaimVerb>(session, claim).await
+        self.run(&self.0.claim, session, claim).await
     }
 
     async fn renew_claims(&self, session: &SessionId, renew: RenewClaims) -> Result<Renewal> {
-        self.run::<RenewVerb>(session, renew).await
+        self.run(&self.0.renew, session, renew).await
     }
 
     async fn release_claims(
@@ -245,7 +267,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         release: ReleaseClaims,
     ) -> Result<Released> {
-        let released = self.run::<ReleaseVerb>(session, release).await?;
+        let released = self.run(&self.0.release, session, release).await?;
         if !released.released.is_empty() {
             self.0.hub.hint(session);
         }
@@ -257,7 +279,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
-        let done = self.run::<CompleteVerb>(session, complete).await?;
+        let done = self.run(&self.0.complete, session, complete).await?;
         if let Completion::Completed(appended) = &done.outcome {
             self.appended(session, appended);
         }
@@ -269,7 +291,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         fail: FailAttempt,
     ) -> Result<WithClaim<Failure>> {
-        self.run::<FailVerb>(session, fail).await
+        self.run(&self.0.fail, session, fail).await
     }
 
     async fn dead_letters(&self, session: &SessionId, page: Page) -> Result<DeadLetters> {

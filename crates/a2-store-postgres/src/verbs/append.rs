@@ -89,7 +89,6 @@ fn some(numbers: impl Iterator<Item = Option<i64>>) -> Option<Vec<Option<i64>>> 
     numbers.iter().any(Option::is_some).then_some(numbers)
 }
 
-#[allow(dead_code)] // Until requests are coalesced.
 /// Bytes of events and their rows, about.
 pub(super) fn weight(events: &[NewEvent]) -> usize {
     let weight =

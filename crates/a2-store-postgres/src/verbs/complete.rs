@@ -33,10 +33,8 @@ impl Verb for CompleteVerb {
         ops: &[Op<CompleteAttempt>],
         locks: Locks,
     ) -> Result<Vec<Row>> {
-        let args = Args::new(ops)?;
-        let head = params![locks == Locks::Try, args.times, args.sessions];
-        let params: Vec<Param<'_>> = head.into_iter().chain(args.rest()).collect();
-        db.query(place(Self::DOING, ops), &sql.complete_attempt, &params).await
+        let args = CompleteArgs::new(ops)?;
+        db.query(place(Self::DOING, ops), &sql.complete_attempt, &args.params(locks)).await
     }
 
     fn answer(op: &Op<CompleteAttempt>, rows: &[Row]) -> Result<Option<WithClaim<Completion>>> {
@@ -64,10 +62,10 @@ impl Verb for CompleteVerb {
     }
 }
 
-/// The arguments of a call, but for how locks are taken.
-pub(crate) struct Args<'a> {
-    pub(crate) times: Option<Vec<i64>>,
-    pub(crate) sessions: Vec<&'a str>,
+/// The arguments of a call.
+pub(crate) struct CompleteArgs<'a> {
+    times: Option<Vec<i64>>,
+    sessions: Vec<&'a str>,
     heads: HeadArgs<'a>,
     through: Option<Vec<Option<i64>>>,
     cause: Option<Vec<Option<String>>>,
@@ -82,7 +80,7 @@ pub(crate) struct Args<'a> {
     claim_served: ServedArgs<'a>,
 }
 
-impl<'a> Args<'a> {
+impl<'a> CompleteArgs<'a> {
     pub(crate) fn new(ops: &'a [Op<CompleteAttempt>]) -> Result<Self> {
         let (mut heads, mut events) = (HeadArgs::default(), EventArgs::default());
         let mut claims = ClaimArgs::default();
@@ -121,11 +119,14 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Everything after the sessions.
-    pub(crate) fn rest(&self) -> Vec<Param<'_>> {
+    /// In the function's order.
+    pub(crate) fn params(&self, locks: Locks) -> Vec<Param<'_>> {
         let events = &self.events;
         let claims = &self.claims;
-        Vec::from(params![
+        let mut params: Vec<Param<'_>> = vec![locks.as_try()];
+        params.extend(params![
+            self.times,
+            self.sessions,
             self.heads.consumer,
             self.heads.kind,
             self.heads.name,
@@ -164,6 +165,7 @@ impl<'a> Args<'a> {
             self.claim_served.log,
             self.claim_served.types_end,
             self.claim_served.types,
-        ])
+        ]);
+        params
     }
 }

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 pub(crate) use append::{AppendVerb, cause_text};
 pub(crate) use claims::{ClaimVerb, ReleaseVerb, RenewVerb};
-pub(crate) use complete::CompleteVerb;
+pub(crate) use complete::{CompleteArgs, CompleteVerb};
 pub(crate) use fail::FailVerb;
 
 use crate::conn::Db;
@@ -37,6 +37,16 @@ pub(crate) enum Locks {
     Try,
 }
 
+impl Locks {
+    /// As the functions take it.
+    pub(crate) fn as_try(self) -> &'static bool {
+        match self {
+            Self::Wait => &false,
+            Self::Try => &true,
+        }
+    }
+}
+
 /// An operation whose function takes many requests.
 pub(crate) trait Verb: Send + Sync + 'static {
     type Request: Send + Sync + 'static;
@@ -44,11 +54,9 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// Its name in errors.
     const DOING: &'static str;
 
-    #[allow(dead_code)] // Until requests are coalesced.
     /// What requests of one call must have in common: what their callers serve.
     fn served(request: &Self::Request) -> (Option<&Served>, Option<&Served>);
 
-    #[allow(dead_code)] // Until requests are coalesced.
     /// Bytes and rows of the request, about.
     fn weight(request: &Self::Request) -> usize;
 
