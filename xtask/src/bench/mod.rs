@@ -42,7 +42,8 @@ pub(crate) struct Args {
     /// Write everything to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the table to this file as Markdown.
+    /// Put the results into this Markdown file, between `<!-- results -->` and
+    /// `<!-- end of results -->`.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Print the bytes of memory that one of these takes: a process of its own measures it.
@@ -112,8 +113,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         std::fs::write(path, json).with_context(|| path.display().to_string())?;
     }
     if let Some(path) = &args.markdown {
-        std::fs::write(path, report.markdown("cargo xtask bench"))
-            .with_context(|| path.display().to_string())?;
+        report.write_into(path)?;
     }
     let missed = report.missed();
     if !missed.is_empty() {
