@@ -27,6 +27,8 @@ declare
   c_bytes constant bigint := 16777216;
   r a2.a2_answer_1;
   v_answer a2.a2_answer_1[];
+  v_claimed a2.a2_answer_1;
+  v_idx bigint;
   f record;
   v_heads refcursor;
   v_life bigint := p_outcome.clear_index;
@@ -38,6 +40,63 @@ declare
   v_bytes bigint := 0;
   v_soonest bigint;
 begin
+  if p_limit = 1 and v_all and cardinality(v_consumers) = 1 then
+    -- What workers do all the time: the first free head of one consumer, unless there is a due one.
+    update a2.a2_heads h
+    set held_until = v_until, claim_holder = p_holder, attempt_count = h.attempt_count + 1,
+      first_claimed_at = coalesce(h.first_claimed_at, v_now), last_claimed_at = v_now
+    where h.session_id = p_session and h.ctid = (
+        select n.ctid from a2.a2_heads n
+        where n.session_id = p_session and n.life = v_life and n.status = 1
+          and n.consumer = v_consumers[1] and n.held_until = 0 and n.idx <= v_through
+        order by n.held_until, n.idx, n.kind, n.name limit 1
+      )
+      and (
+        select true from a2.a2_heads d
+        where d.session_id = p_session and d.life = v_life and d.status = 1
+          and d.consumer = v_consumers[1] and d.held_until > 0 and d.held_until <= v_now
+        order by d.held_until, d.idx limit 1
+      ) is null
+    returning h.kind, h.name, h.idx, h.attempt_count, h.first_claimed_at, h.failure_count,
+      h.last_failed_at, h.last_failed_attempt, h.last_error
+    into r.kind, r.name, r.idx, r.attempt_count, r.first_claimed_at, r.failure_count,
+      r.last_failed_at, r.last_failed_attempt, r.last_error;
+    if found then
+      r.op := p_outcome.op;
+      r.part := 3;
+      r.consumer := v_consumers[1];
+      r.last_claimed_at := v_now;
+      r.claim_holder := p_holder;
+      r.claim_expires_at := v_until;
+      select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
+        coalesce(e.size, octet_length(e.payload::text))
+      into v_idx, r.event_id, r.event_type, r.payload, r.cause, r.created_at, v_bytes
+      from a2.a2_events e
+      where e.session_id = p_session and e.idx >= r.idx
+      order by e.idx limit 1;
+      if v_idx is distinct from r.idx then
+        perform a2.a2_corrupt_1(p_session, r.idx, 'the event is missing from the log');
+      end if;
+      v_claimed.op := p_outcome.op;
+      v_claimed.part := 2;
+      v_claimed.status := 'claimed';
+      v_claimed.head := p_outcome.head;
+      v_claimed.clear_index := v_life;
+      v_claimed.at := v_now;
+      if p_outcome.part = 0 then
+        p_outcome.pending := coalesce(p_outcome.pending, true);
+        v_answer := array[p_outcome, v_claimed, r];
+      else
+        v_answer := array[v_claimed, r];
+      end if;
+      if p_run > 1 and r.kind = 2 and v_bytes <= c_bytes then
+        v_answer := v_answer || a2.a2_run_1(p_outcome.op, p_session, r.idx,
+          least(v_through, p_outcome.head), p_run - 1, c_bytes - v_bytes,
+          a2.a2_log_types_1(p_session, r.consumer, r.name, p_consumer, p_log, p_types_end, p_types));
+      end if;
+      return v_answer;
+    end if;
+  end if;
   if v_all and cardinality(v_consumers) = 1 and (
     select true from a2.a2_heads h
     where h.session_id = p_session and h.life = v_life and h.status = 1
