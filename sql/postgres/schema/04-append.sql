@@ -41,7 +41,36 @@ declare
   v_target integer;
   v_last_target integer := 0;
   v_live text[];
+  v_locked boolean[];
+  v_free boolean;
+  v_plain integer[] := '{}';
+  -- What was done together.
+  d_op integer[];
+  d_life bigint[];
+  d_head bigint[];
+  d_at bigint[];
+  d_live text[];
+  v_place integer := 1;
 begin
+  if cardinality(p_session) > 1 then
+    v_locked := a2.a2_locks_1(p_session, p_try);
+    for v_op in 1 .. cardinality(p_session) loop
+      v_first := v_last + 1;
+      v_last := p_event_end[v_op];
+      if v_locked[v_op] and v_first = v_last and p_expected[v_op] is null
+        and p_origin[v_op] is null and p_cause[v_last] is null
+        and array_position(p_session, p_session[v_op]) = v_op
+      then
+        v_plain := v_plain || v_op;
+      end if;
+    end loop;
+    v_last := 0;
+    if cardinality(v_plain) > 1 then
+      select t.op, t.life, t.head, t.at, t.live into d_op, d_life, d_head, d_at, d_live
+      from a2.a2_append_together_1(v_plain, p_now, p_session, p_event_end, p_id, p_type,
+        p_payload, p_size, p_target_end, p_target_consumer, p_target_lane, s_consumer) t;
+    end if;
+  end if;
   for v_op in 1 .. cardinality(p_session) loop
     v_session := p_session[v_op];
     v_first := v_last + 1;
@@ -52,7 +81,27 @@ begin
     r := null;
     r.op := v_op;
     r.part := 0;
-    if not a2.a2_lock_1(v_session, p_try) then
+    if d_op[v_place] = v_op then
+      r.status := 'appended';
+      r.n := 1;
+      r.clear_index := d_life[v_place];
+      r.head := d_head[v_place] + 1;
+      r.at := d_at[v_place];
+      r.pending := s_log is not null and a2.a2_touch_logs_1(v_session, r.clear_index, r.head - 1,
+        r.head, p_type[v_last : v_last], s_consumer, s_log, s_backfill, s_types_end, s_types,
+        null, null);
+      r.pending := r.pending or coalesce(v_session = any (d_live), false)
+        or a2.a2_has_live_1(v_session, r.clear_index, s_consumer);
+      return next r;
+      v_place := v_place + 1;
+      continue;
+    end if;
+    if v_locked is null then
+      v_free := a2.a2_lock_1(v_session, p_try);
+    else
+      v_free := v_locked[v_op];
+    end if;
+    if not v_free then
       r.status := 'deferred';
       return next r;
       continue;
