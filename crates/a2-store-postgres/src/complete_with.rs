@@ -18,6 +18,11 @@ use crate::verbs::{CompleteArgs, CompleteVerb, Locks, Op, Verb};
 /// What a completion's own SQL may fail with.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
+/// The store's own connections plan for the store's statements; the user's are planned as usual.
+const USUAL_PLANNING: &str = "set local plan_cache_mode to auto; set local enable_seqscan to on; \
+                              set local enable_bitmapscan to on; set local enable_sort to on; \
+                              set local enable_incremental_sort to on";
+
 /// How a try ended.
 enum Tried {
     Committed(WithClaim<Completion>),
@@ -121,6 +126,7 @@ where
     // Until the commit nothing is done.
     let open = Place { writes: false, ..place };
     let transaction = begin.start().await.map_err(|error| open.error(error))?;
+    transaction.batch_execute(USUAL_PLANNING).await.map_err(|error| open.error(error))?;
     if let Err(error) = write(&transaction).await {
         return failed(error, open);
     }
@@ -153,7 +159,7 @@ fn failed(error: BoxError, place: Place<'_>) -> Result<Tried> {
     match error.downcast::<tokio_postgres::Error>() {
         Ok(error) if is_rolled_back(&error) => Ok(Tried::RolledBack(*error)),
         Ok(error) if !is_users(&error) => Err(place.error(*error)),
-        Ok(error) => Err(Error::invalid("write", format!("failed: {error}")).with_source(error)),
+        Ok(error) => Err(Error::invalid("write", format!("failed: {error}")).with_source(*error)),
         Err(other) => Err(Error::invalid("write", format!("failed: {other}")).with_source(other)),
     }
 }

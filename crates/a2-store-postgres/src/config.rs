@@ -16,7 +16,8 @@ use crate::tls::Tls;
 /// What every connection of the store's own pool is told, so that plans stay what they were tested to
 /// be: a function's cached plan is made once, for a database that may be empty then.
 const PLANNING: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off \
-                        -c enable_bitmapscan=off -c jit=off";
+                        -c enable_bitmapscan=off -c enable_sort=off -c enable_incremental_sort=off \
+                        -c jit=off";
 
 /// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

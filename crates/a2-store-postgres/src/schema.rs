@@ -66,13 +66,16 @@ fn script(schema: Option<&str>) -> String {
         // `if not exists` alone needs the right to make one also when it is there, and two that make
         // one at the same time fail.
         let (name, text) = (quoted(schema), literal(schema));
-        script.push_str(&format!(
-            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('a2.migrate', 0));
-             do $a2$ begin
+        let create = literal(&format!(
+            "begin
                if not exists (select from pg_catalog.pg_namespace where nspname = {text}) then
                  create schema {name};
                end if;
-             end $a2$;
+             end"
+        ));
+        script.push_str(&format!(
+            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('a2.migrate', 0));
+             do {create};
              set local search_path to {name};\n"
         ));
     }
@@ -80,7 +83,7 @@ fn script(schema: Option<&str>) -> String {
     script
 }
 
-/// A text as a literal, also within a block that is quoted by `$a2$`.
+/// A text as a literal, whatever `standard_conforming_strings` says.
 fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    format!(" E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -213,8 +213,9 @@ impl Wake {
             if let Ok(mut messages) = self.subscribe(config, tls).await {
                 wait = FIRST_WAIT;
                 self.listens.store(true, Ordering::Release);
-                self.tried.send_replace(true);
+                // Before a watcher begins: what it reads then is all there is.
                 self.everything();
+                self.tried.send_replace(true);
                 while let Some(Ok(message)) = messages.next().await {
                     if let AsyncMessage::Notification(told) = message {
                         self.hear(told.payload()).await;

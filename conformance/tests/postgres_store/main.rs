@@ -1,0 +1,11 @@
+//! What the Postgres store promises beside the model, on a real server: which a test starts, or which
+//! A2_POSTGRES_URL names.
+
+#![allow(clippy::unwrap_used)]
+
+mod completions;
+mod losses;
+mod migrating;
+mod pools;
+mod util;
+mod wakes;
