@@ -29,7 +29,7 @@ from (
     select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
       coalesce(e.size, octet_length(e.payload::text)) as bytes
     from a2.a2_events e
-    where e.session_id = $1::text and e.idx >= d.idx
+    where e.session_id = $1::text and e.idx >= d.idx and e.idx <= d.idx
     order by e.idx limit 1
   ) e on e.idx = d.idx
 ) d

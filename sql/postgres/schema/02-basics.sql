@@ -66,7 +66,8 @@ $a2$;
 
 -- Plans are kept by the session, and one that was made while a table was small would read it as a whole
 -- when it is large, or sort what an index has in order. So nothing but an index is left to choose, and
--- every statement asks for an order, or a range, that only the right one has. On a connection that was
+-- every statement asks for an order, or a range (of one value, where it wants that one), that only the
+-- right one has. On a connection that was
 -- not opened with these settings they hold until the transaction ends.
 do $a2$
 declare

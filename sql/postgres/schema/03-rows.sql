@@ -422,6 +422,7 @@ begin
   return coalesce((
     select p.up_to_index = p_index from a2.a2_snapshot_pins p
     where p.session_id = p_session and p.reducer_name = p_reducer and p.up_to_index >= p_index
+      and p.up_to_index <= p_index
     order by p.up_to_index limit 1
   ), false);
 end

@@ -54,21 +54,24 @@ declare
 begin
   if cardinality(p_session) > 1 then
     v_locked := a2.a2_locks_1(p_session, p_try);
-    for v_op in 1 .. cardinality(p_session) loop
-      v_first := v_last + 1;
-      v_last := p_event_end[v_op];
-      if v_locked[v_op] and v_first = v_last and p_expected[v_op] is null
-        and p_origin[v_op] is null and p_cause[v_last] is null
-        and array_position(p_session, p_session[v_op]) = v_op
-      then
-        v_plain := v_plain || v_op;
-      end if;
-    end loop;
-    v_last := 0;
+    v_plain := a2.a2_plain_1(v_locked, p_session, p_event_end, p_expected, p_origin, p_cause);
     if cardinality(v_plain) > 1 then
       select t.op, t.life, t.head, t.at, t.live into d_op, d_life, d_head, d_at, d_live
       from a2.a2_append_together_1(v_plain, p_now, p_session, p_event_end, p_id, p_type,
         p_payload, p_size, p_target_end, p_target_consumer, p_target_lane, s_consumer) t;
+    end if;
+    if cardinality(d_op) = cardinality(p_session) and s_log is null then
+      return query
+      select d.op, 0, 'appended', d.head + 1, d.life, d.at,
+        case
+          when p_session[d.op] = any (d_live) then true
+          else a2.a2_has_live_1(p_session[d.op], d.life, s_consumer)
+        end,
+        1::bigint, null::text[], null::text, null::smallint, null::text, null::bigint, null::text,
+        null::text, null::json, null::text, null::bigint, null::bigint, null::bigint, null::bigint,
+        null::text, null::bigint, null::bigint, null::bigint, null::bigint, null::text, null::bigint
+      from unnest(d_op, d_life, d_head, d_at) d(op, life, head, at);
+      return;
     end if;
   end if;
   for v_op in 1 .. cardinality(p_session) loop
@@ -246,7 +249,8 @@ begin
   return (
     select case e.event_id when p_id then e.idx end
     from a2.a2_events e
-    where e.session_id = p_session and e.life = p_life and e.event_id >= p_id
+    where e.session_id = p_session and e.life = p_life
+      and e.event_id >= p_id and e.event_id <= p_id
     order by e.event_id limit 1
   );
 end
@@ -274,7 +278,8 @@ begin
     from unnest(p_id) with ordinality i(id, n)
     cross join lateral (
       select e.event_id from a2.a2_events e
-      where e.session_id = p_session and e.life = p_life and e.event_id >= i.id
+      where e.session_id = p_session and e.life = p_life
+        and e.event_id >= i.id and e.event_id <= i.id
       order by e.event_id limit 1
     ) e
     where e.event_id = i.id
@@ -309,7 +314,8 @@ begin
     from unnest(p_id) with ordinality i(id, n)
     cross join lateral (
       select * from a2.a2_events e
-      where e.session_id = p_session and e.life = p_life and e.event_id >= i.id
+      where e.session_id = p_session and e.life = p_life
+        and e.event_id >= i.id and e.event_id <= i.id
       order by e.event_id limit 1
     ) e
     where e.event_id = i.id

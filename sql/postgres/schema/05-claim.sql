@@ -72,7 +72,7 @@ begin
         coalesce(e.size, octet_length(e.payload::text))
       into v_idx, r.event_id, r.event_type, r.payload, r.cause, r.created_at, v_bytes
       from a2.a2_events e
-      where e.session_id = p_session and e.idx >= r.idx
+      where e.session_id = p_session and e.idx >= r.idx and e.idx <= r.idx
       order by e.idx limit 1;
       if v_idx is distinct from r.idx then
         perform a2.a2_corrupt_1(p_session, r.idx, 'the event is missing from the log');
@@ -112,7 +112,7 @@ begin
       left join lateral (
         select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
         from a2.a2_events e
-        where e.session_id = p_session and e.idx >= h.idx
+        where e.session_id = p_session and e.idx >= h.idx and e.idx <= h.idx
         order by e.idx limit 1
       ) e on true
       where h.session_id = p_session and h.life = v_life and h.status = 1
@@ -149,7 +149,7 @@ begin
       left join lateral (
         select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at, e.size
         from a2.a2_events e
-        where e.session_id = p_session and e.idx >= h.idx
+        where e.session_id = p_session and e.idx >= h.idx and e.idx <= h.idx
         order by e.idx limit 1
       ) e on true;
   end if;
@@ -368,7 +368,7 @@ begin
     ) t
     cross join lateral (
       select * from a2.a2_events e
-      where e.session_id = p_session and e.idx >= t.idx
+      where e.session_id = p_session and e.idx >= t.idx and e.idx <= t.idx
       order by e.idx limit 1
     ) e
   loop

@@ -67,7 +67,7 @@ begin
   select l.life into v_life from a2.a2_log_1(p_session) l;
   select t.ctid as tid, t.timer_key, t.origin_index into v_timer
   from a2.a2_timers t
-  where t.session_id = p_session and t.timer_key >= p_key
+  where t.session_id = p_session and t.timer_key >= p_key and t.timer_key <= p_key
   order by t.timer_key limit 1;
   if v_timer.timer_key = p_key and coalesce(v_timer.origin_index >= v_life, true) then
     delete from a2.a2_timers t where t.ctid = v_timer.tid and t.session_id = p_session;

@@ -30,6 +30,47 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- The operations of an append that can be done together: locked, of different sessions, each with one
+-- event and nothing to check but its id.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_plain_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_plain_1(
+  p_locked boolean[], p_session text[], p_event_end integer[], p_expected bigint[], p_origin bigint[],
+  p_cause text[]
+) returns integer[]
+language plpgsql as $body$
+declare
+  v_plain integer[] := '{}';
+  v_last integer := 0;
+begin
+  if (select count(distinct s.id) from unnest(p_session) s(id)) < cardinality(p_session) then
+    return v_plain;
+  end if;
+  for v_op in 1 .. cardinality(p_session) loop
+    if p_locked[v_op] and p_event_end[v_op] = v_last + 1
+      and (p_expected is null or p_expected[v_op] is null)
+      and (p_origin is null or p_origin[v_op] is null)
+      and (p_cause is null or p_cause[v_last + 1] is null)
+    then
+      v_plain := v_plain || v_op;
+    end if;
+    v_last := p_event_end[v_op];
+  end loop;
+  return v_plain;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_plain_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- Appends single events: p_op are the places of operations whose locks are held, of different sessions,
 -- each with one event (the last of p_event_end) and nothing to check but its id. The rest is as in
 -- a2_append_1. Answers the operations that were done, where their logs stood, the time, and the
@@ -68,7 +109,7 @@ begin
     select o.event_id = p_id[p_event_end[f.op]]
     from a2.a2_events o
     where o.session_id = p_session[f.op] and o.life = f.life
-      and o.event_id >= p_id[p_event_end[f.op]]
+      and o.event_id >= p_id[p_event_end[f.op]] and o.event_id <= p_id[p_event_end[f.op]]
     order by o.event_id limit 1
   ) is not true;
   if op is null then
