@@ -84,7 +84,9 @@ impl RedisOptions {
             Err(error) => Err(error),
         };
         match formed {
-            Ok(version) => Ok(RedisCluster::at(nodes, version, Source::Docker(container))),
+            Ok(version) => {
+                Ok(RedisCluster::at(nodes, version, Source::Docker(Box::new(container))))
+            }
             Err(error) => Err(container.silent(&error).await),
         }
     }

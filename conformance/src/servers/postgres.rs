@@ -78,7 +78,9 @@ impl PostgresOptions {
         let container = docker::postgres::start(&self.settings).await?;
         let address = address(container.port());
         match until_ready(|| greet(&address)).await {
-            Ok(greeting) => Ok(PostgresServer::at(address, greeting, Source::Docker(container))),
+            Ok(greeting) => {
+                Ok(PostgresServer::at(address, greeting, Source::Docker(Box::new(container))))
+            }
             Err(error) => Err(container.silent(&error).await),
         }
     }

@@ -132,7 +132,9 @@ impl RedisOptions {
             Ok(Ok(redis::version(&address).await?))
         };
         match until_ready(ready).await {
-            Ok(version) => Ok(RedisServer::at(address, version?, Source::Docker(container))),
+            Ok(version) => {
+                Ok(RedisServer::at(address, version?, Source::Docker(Box::new(container))))
+            }
             Err(error) => Err(container.silent(&error).await),
         }
     }

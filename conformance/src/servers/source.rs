@@ -24,7 +24,7 @@ pub(super) enum Source {
     /// Somebody else; the variable named it.
     Url(&'static str),
     /// A container of ours.
-    Docker(Container),
+    Docker(Box<Container>),
     /// Processes of ours.
     Local(Vec<Process>),
 }

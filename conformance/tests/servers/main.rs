@@ -2,6 +2,8 @@
 //! URLs, and with a harness that ends badly. Servers of this machine must be installed: where one is
 //! not, its tests fail with the sentence on how to get it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[cfg(unix)]
 mod child;
 #[cfg(all(unix, feature = "docker"))]
