@@ -19,6 +19,8 @@ const FILES: &[&str] = &[
     include_str!("../sql/schema/08-timers.sql"),
     include_str!("../sql/schema/09-listing.sql"),
     include_str!("../sql/schema/10-reclaim.sql"),
+    include_str!("../sql/schema/11-together.sql"),
+    include_str!("../sql/schema/12-leases.sql"),
 ];
 
 /// Oldest major version of Postgres.

@@ -22,6 +22,18 @@ begin
       message = format('the database''s encoding is %s: use one whose encoding is UTF8',
         current_setting('server_encoding'));
   end if;
+  if current_schema() ~ '\$(body|sql)\$' then
+    raise exception using errcode = '42602',
+      message = 'the schema''s name must not contain $body$ or $sql$, which quote what is made in it';
+  end if;
+  if to_regclass(format('%I.a2_events', current_schema())) is not null and not exists (
+    select from pg_attribute a
+    where a.attrelid = to_regclass(format('%I.a2_events', current_schema())) and a.attname = 'life'
+  ) then
+    raise exception using errcode = 'A2003',
+      message = format('the schema %I has a table a2_events of another layout: use another schema',
+        current_schema());
+  end if;
 end
 $a2$;
 --> statement-breakpoint

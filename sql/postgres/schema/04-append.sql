@@ -54,11 +54,11 @@ declare
 begin
   if cardinality(p_session) > 1 then
     v_locked := a2.a2_locks_1(p_session, p_try);
-    v_plain := a2.a2_plain_1(v_locked, p_session, p_event_end, p_expected, p_origin, p_cause);
+    v_plain := a2.a2_plain_1(v_locked, p_session);
     if cardinality(v_plain) > 1 then
       select t.op, t.life, t.head, t.at, t.live into d_op, d_life, d_head, d_at, d_live
-      from a2.a2_append_together_1(v_plain, p_now, p_session, p_event_end, p_id, p_type,
-        p_payload, p_size, p_target_end, p_target_consumer, p_target_lane, s_consumer) t;
+      from a2.a2_append_together_1(v_plain, p_now, p_session, p_expected, p_origin,
+        p_event_end, p_id, p_type, p_payload, p_size, p_cause, p_target_end, p_target_consumer, p_target_lane, s_consumer) t;
     end if;
     if cardinality(d_op) = cardinality(p_session) and s_log is null then
       return query

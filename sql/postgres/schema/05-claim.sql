@@ -415,14 +415,52 @@ declare
   v_session text;
   v_first integer;
   v_last integer := 0;
+  v_locked boolean[];
+  v_free boolean;
+  v_plain integer[];
+  -- What was claimed together.
+  k_place integer := 1;
+  k_answer a2.a2_answer_1[];
 begin
+  if cardinality(p_session) > 1 then
+    v_locked := a2.a2_locks_1(p_session, p_try);
+    v_plain := a2.a2_plain_1(v_locked, p_session);
+    if cardinality(v_plain) > 1 and cardinality(s_consumer) = 1 then
+      select a2.a2_claim_together_1(v_plain, l.life, l.head, l.at, p_session, c_holder, c_ttl, c_limit,
+        c_through, c_run, x_end, s_consumer)
+      into k_answer
+      from a2.a2_stand_1(v_plain, p_now, p_session) l;
+    end if;
+  end if;
   for v_op in 1 .. cardinality(p_session) loop
     v_session := p_session[v_op];
     v_first := v_last + 1;
     v_last := coalesce(x_end[v_op], v_last);
+    if k_answer[k_place].op = v_op then
+      r := null;
+      r.op := v_op;
+      r.part := 2;
+      r.status := 'claimed';
+      r.head := k_answer[k_place].head;
+      r.clear_index := k_answer[k_place].clear_index;
+      r.at := k_answer[k_place].at;
+      return next r;
+      r := k_answer[k_place];
+      r.head := null;
+      r.clear_index := null;
+      r.at := null;
+      return next r;
+      k_place := k_place + 1;
+      continue;
+    end if;
     r := null;
     r.op := v_op;
-    if not a2.a2_lock_1(v_session, p_try) then
+    if v_locked is null then
+      v_free := a2.a2_lock_1(v_session, p_try);
+    else
+      v_free := v_locked[v_op];
+    end if;
+    if not v_free then
       r.part := 0;
       r.status := 'deferred';
       return next r;

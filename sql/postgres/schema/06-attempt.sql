@@ -51,7 +51,33 @@ declare
   v_first_x integer;
   v_last_x integer := 0;
   v_live text[];
+  v_locked boolean[];
+  v_free boolean;
+  v_known boolean;
+  v_plain integer[];
+  -- What was done together: completions, and the claims after them.
+  d_place integer := 1;
+  d_op integer[];
+  d_life bigint[];
+  d_head bigint[];
+  d_at bigint[];
+  d_live boolean[];
+  k_place integer := 1;
+  k_answer a2.a2_answer_1[];
 begin
+  if cardinality(p_session) > 1 then
+    v_locked := a2.a2_locks_1(p_session, p_try);
+    v_plain := a2.a2_plain_1(v_locked, p_session);
+    if cardinality(v_plain) > 1 then
+      select t.op, t.life, t.head, t.at, t.live into d_op, d_life, d_head, d_at, d_live
+      from a2.a2_complete_together_1(v_plain, p_now, p_session, p_consumer, p_kind, p_name, p_idx,
+        p_attempt, p_event_end, c_holder is null, s_consumer) t;
+      if c_holder is not null and d_op is not null then
+        k_answer := a2.a2_claim_together_1(d_op, d_life, d_head, d_at, p_session, c_holder, c_ttl,
+          c_limit, c_through, c_run, x_end, case when c_same then s_consumer else c_consumer end);
+      end if;
+    end if;
+  end if;
   for v_op in 1 .. cardinality(p_session) loop
     v_session := p_session[v_op];
     v_consumer := p_consumer[v_op];
@@ -68,106 +94,127 @@ begin
     r := null;
     r.op := v_op;
     r.part := 0;
-    if not a2.a2_lock_1(v_session, p_try) then
-      r.status := 'deferred';
-      return next r;
-      continue;
-    end if;
-    v_now := coalesce(p_now[v_op], a2.a2_now_1());
-
-    select e.life, e.idx into r.clear_index, r.head
-    from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
-    if not found then
-      r.clear_index := 0;
-      r.head := 0;
-    end if;
-    r.at := v_now;
-    select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt,
-      h.returned_after, h.returned, h.pinned,
-      case v_kind when 1 then (
-        select n.ctid from a2.a2_heads n
-        where n.session_id = v_session and n.consumer = v_consumer and n.kind = 1
-          and n.name = v_name and n.idx > v_idx
-        order by n.idx limit 1
-      ) end as next
-    into f
-    from a2.a2_heads h
-    where h.session_id = v_session and h.consumer = v_consumer and h.kind = v_kind
-      and h.name = v_name and h.idx = v_idx;
-    v_life := r.clear_index;
-    v_head := r.head;
-
-    if v_idx > v_head then
-      r.status := 'not_found';
-    elsif v_idx <= v_life or f.status is null then
-      r.status := 'superseded';
-    elsif f.status = 3 then
-      -- A log remembers its last completion alone.
-      if f.done_attempt is distinct from p_attempt[v_op] or (v_kind = 2 and (
-        select h.idx from a2.a2_heads h
-        where h.session_id = v_session and h.consumer = v_consumer and h.kind = 2
-          and h.name = v_name and h.status = 3
-        order by h.idx desc limit 1
-      ) <> v_idx) then
-        r.status := 'superseded';
-      elsif a2.a2_returned_1(v_session, f.returned_after, f.returned)
-        = coalesce(p_id[v_first : v_last], '{}')
-      then
-        r.status := 'replayed';
-        r.n := v_count;
-        r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
-      else
-        r.status := 'partial_duplicate';
-        r.ids := a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]);
-      end if;
-    elsif f.status <> 1 or f.claim_holder is null or f.attempt_count <> p_attempt[v_op] then
-      r.status := 'superseded';
-    elsif p_through[v_op] > v_head then
-      r.status := 'through_above_head';
-    elsif v_count > 0 then
-      r.ids := nullif(a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]), '{}');
-      if r.ids is not null then
-        r.status := 'partial_duplicate';
-      elsif v_head + v_count > 9007199254740991 then
-        r.status := 'full';
-      end if;
-    end if;
-
-    if r.status is null then
+    v_known := false;
+    if d_op[d_place] = v_op then
       r.status := 'completed';
-      r.n := v_count;
-      r.pending := a2.a2_finish_1(v_session, f.tid, f.next, v_consumer, v_kind, v_name, v_idx,
-          f.pinned, p_attempt[v_op], v_now, v_head, v_count, p_through[v_op])
-        and (s_consumer is null or v_consumer = any (s_consumer));
-      if v_count > 0 then
-        r.head := v_head + v_count;
-        v_live := a2.a2_store_events_1(v_session, v_life, v_head, v_now,
-          p_id[v_first : v_last], p_type[v_first : v_last], p_payload[v_first : v_last],
-          p_size[v_first : v_last], null, p_cause[v_op],
-          p_target_event[v_target : v_last_target], v_first - 1,
-          p_target_consumer[v_target : v_last_target], p_target_lane[v_target : v_last_target]);
-        r.pending := r.pending
-          or coalesce(cardinality(v_live) > 0 and (s_consumer is null or v_live && s_consumer), false);
-        if s_log is not null then
-          r.pending := a2.a2_touch_logs_1(v_session, v_life, v_head, r.head,
-            p_type[v_first : v_last], s_consumer, s_log, s_backfill, s_types_end, s_types,
-            case v_kind when 2 then v_consumer end, case v_kind when 2 then v_name end) or r.pending;
-        end if;
+      r.n := 0;
+      r.clear_index := d_life[d_place];
+      r.head := d_head[d_place];
+      r.at := d_at[d_place];
+      r.pending := coalesce(d_live[d_place], false);
+      v_known := d_live is not null;
+      d_place := d_place + 1;
+      v_life := r.clear_index;
+    else
+      if v_locked is null then
+        v_free := a2.a2_lock_1(v_session, p_try);
+      else
+        v_free := v_locked[v_op];
       end if;
-      if v_kind = 2 then
-        r.pending := (a2.a2_advance_1(v_session, v_life, r.head, v_consumer, v_name,
-            coalesce(p_through[v_op], v_idx), s_consumer, s_log, s_types_end, s_types)
-          and (s_consumer is null or v_consumer = any (s_consumer))) or r.pending;
+      if not v_free then
+        r.status := 'deferred';
+        return next r;
+        continue;
       end if;
-      -- What was just made live need not be looked for, nor what the claim will find.
-      if not r.pending then
-        if c_holder[v_op] is not null and c_same and c_through[v_op] is null
-          and v_first_x > v_last_x
+      v_now := coalesce(p_now[v_op], a2.a2_now_1());
+
+      select e.life, e.idx into r.clear_index, r.head
+      from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1;
+      if not found then
+        r.clear_index := 0;
+        r.head := 0;
+      end if;
+      r.at := v_now;
+      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.done_attempt,
+        h.returned_after, h.returned, h.pinned,
+        case v_kind when 1 then (
+          select n.ctid from a2.a2_heads n
+          where n.session_id = v_session and n.consumer = v_consumer and n.kind = 1
+            and n.name = v_name and n.idx > v_idx
+          order by n.idx limit 1
+        ) end as next
+      into f
+      from a2.a2_heads h
+      where h.session_id = v_session and h.consumer = v_consumer and h.kind = v_kind
+        and h.name = v_name and h.idx = v_idx;
+      v_life := r.clear_index;
+      v_head := r.head;
+
+      if v_idx > v_head then
+        r.status := 'not_found';
+      elsif v_idx <= v_life or f.status is null then
+        r.status := 'superseded';
+      elsif f.status = 3 then
+        -- A log remembers its last completion alone.
+        if f.done_attempt is distinct from p_attempt[v_op] or (v_kind = 2 and (
+          select h.idx from a2.a2_heads h
+          where h.session_id = v_session and h.consumer = v_consumer and h.kind = 2
+            and h.name = v_name and h.status = 3
+          order by h.idx desc limit 1
+        ) <> v_idx) then
+          r.status := 'superseded';
+        elsif a2.a2_returned_1(v_session, f.returned_after, f.returned)
+          = coalesce(p_id[v_first : v_last], '{}')
         then
-          r.pending := null;
-        else
+          r.status := 'replayed';
+          r.n := v_count;
           r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
+        else
+          r.status := 'partial_duplicate';
+          r.ids := a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]);
         end if;
+      elsif f.status <> 1 or f.claim_holder is null or f.attempt_count <> p_attempt[v_op] then
+        r.status := 'superseded';
+      elsif p_through[v_op] > v_head then
+        r.status := 'through_above_head';
+      elsif v_count > 0 then
+        r.ids := nullif(a2.a2_owned_1(v_session, v_life, p_id[v_first : v_last]), '{}');
+        if r.ids is not null then
+          r.status := 'partial_duplicate';
+        elsif v_head + v_count > 9007199254740991 then
+          r.status := 'full';
+        end if;
+      end if;
+
+      if r.status is null then
+        r.status := 'completed';
+        r.n := v_count;
+        r.pending := a2.a2_finish_1(v_session, f.tid, f.next, v_consumer, v_kind, v_name, v_idx,
+            f.pinned, p_attempt[v_op], v_now, v_head, v_count, p_through[v_op])
+          and (s_consumer is null or v_consumer = any (s_consumer));
+        if v_count > 0 then
+          r.head := v_head + v_count;
+          v_live := a2.a2_store_events_1(v_session, v_life, v_head, v_now,
+            p_id[v_first : v_last], p_type[v_first : v_last], p_payload[v_first : v_last],
+            p_size[v_first : v_last], null, p_cause[v_op],
+            p_target_event[v_target : v_last_target], v_first - 1,
+            p_target_consumer[v_target : v_last_target], p_target_lane[v_target : v_last_target]);
+          r.pending := r.pending
+            or coalesce(cardinality(v_live) > 0 and (s_consumer is null or v_live && s_consumer), false);
+          if s_log is not null then
+            r.pending := a2.a2_touch_logs_1(v_session, v_life, v_head, r.head,
+              p_type[v_first : v_last], s_consumer, s_log, s_backfill, s_types_end, s_types,
+              case v_kind when 2 then v_consumer end, case v_kind when 2 then v_name end) or r.pending;
+          end if;
+        end if;
+        if v_kind = 2 then
+          r.pending := (a2.a2_advance_1(v_session, v_life, r.head, v_consumer, v_name,
+              coalesce(p_through[v_op], v_idx), s_consumer, s_log, s_types_end, s_types)
+            and (s_consumer is null or v_consumer = any (s_consumer))) or r.pending;
+        end if;
+      end if;
+    end if;
+
+    if k_answer[k_place].op = v_op then
+      r.pending := true;
+    elsif r.status = 'completed' and not r.pending and not v_known then
+      -- What was just made live need not be looked for, nor what the claim will find.
+      if c_holder[v_op] is not null and c_same and v_first_x > v_last_x
+        and coalesce(c_through[v_op] = 9007199254740991, true)
+      then
+        r.pending := null;
+      else
+        r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
       end if;
     end if;
     if c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded') then
@@ -181,7 +228,23 @@ begin
       return query select * from a2.a2_events_of_1(v_op, v_session, v_life, p_id[v_first : v_last]);
     end if;
     continue when c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded');
-    if c_same then
+    if k_answer[k_place].op = v_op then
+      if not c_same then
+        r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
+      end if;
+      return next r;
+      r.part := 2;
+      r.status := 'claimed';
+      r.n := null;
+      r.pending := null;
+      return next r;
+      r := k_answer[k_place];
+      r.head := null;
+      r.clear_index := null;
+      r.at := null;
+      return next r;
+      k_place := k_place + 1;
+    elsif c_same then
       foreach r in array a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
         c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],
         x_consumer[v_first_x : v_last_x], x_kind[v_first_x : v_last_x],
@@ -353,163 +416,6 @@ end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
     perform a2_private_1(prefix || 'a2_fail_attempt_1');
-  end if;
-end
-$a2$;
---> statement-breakpoint
-
--- Makes leases last p_ttl milliseconds from now; one operation, of one holder, for each of p_session.
--- p_claim_end: where its claims end in p_consumer, p_kind, p_name, p_idx, p_attempt.
---
--- Answers a row of part 0 (done, deferred) for each operation, then rows of part 5 for its claims that
--- were renewed or are superseded, n being the claim's place in its operation.
-do $a2$
-declare
-  prefix text := quote_ident(current_schema()) || '.';
-begin
-  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_renew_claims_1') is null then
-    execute replace(replace($sql$
-create function a2.a2_renew_claims_1(
-  p_try boolean, p_now bigint[], p_session text[], p_holder text[], p_ttl bigint[],
-  p_claim_end integer[], p_consumer text[], p_kind integer[], p_name text[], p_idx bigint[],
-  p_attempt bigint[]
-) returns setof a2.a2_answer_1
-language plpgsql as $body$
-declare
-  v_ready boolean := a2.a2_ready_1();
-  r a2.a2_answer_1;
-  f record;
-  v_session text;
-  v_first integer;
-  v_last integer := 0;
-  v_now bigint;
-  v_life bigint;
-begin
-  for v_op in 1 .. cardinality(p_session) loop
-    v_session := p_session[v_op];
-    v_first := v_last + 1;
-    v_last := p_claim_end[v_op];
-    r := null;
-    r.op := v_op;
-    r.part := 0;
-    if not a2.a2_lock_1(v_session, p_try) then
-      r.status := 'deferred';
-      return next r;
-      continue;
-    end if;
-    v_now := coalesce(p_now[v_op], a2.a2_now_1());
-    v_life := coalesce((
-      select e.life from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-    ), 0);
-    r.status := 'done';
-    r.at := v_now;
-    r.clear_index := v_life;
-    return next r;
-    r.part := 5;
-    for v_k in v_first .. v_last loop
-      r.n := v_k - v_first + 1;
-      if p_idx[v_k] <= v_life then
-        r.status := 'superseded';
-        return next r;
-        continue;
-      end if;
-      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder, h.held_until into f
-      from a2.a2_heads h
-      where h.session_id = v_session and h.consumer = p_consumer[v_k] and h.kind = p_kind[v_k]
-        and h.name = p_name[v_k] and h.idx = p_idx[v_k];
-      if not found then
-        -- A log passes what it does not take.
-        continue when p_kind[v_k] <> 2
-          or p_idx[v_k] > coalesce(a2.a2_log_position_1(v_session, v_life, p_consumer[v_k], p_name[v_k]), 0);
-        -- What lies above the log's head has not been passed, whatever the position.
-        continue when p_idx[v_k] > coalesce((
-          select e.idx from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-        ), 0);
-        r.status := 'superseded';
-        return next r;
-      elsif f.status = 3 or f.attempt_count > p_attempt[v_k] then
-        r.status := 'superseded';
-        return next r;
-      elsif f.status = 1 and f.attempt_count = p_attempt[v_k] and f.claim_holder = p_holder[v_op]
-        and f.held_until > v_now
-      then
-        update a2.a2_heads h set held_until = greatest(v_now + p_ttl[v_op], 1)
-        where h.ctid = f.tid and h.session_id = v_session;
-        r.status := 'renewed';
-        return next r;
-      end if;
-    end loop;
-  end loop;
-end
-$body$
-$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
-    perform a2_private_1(prefix || 'a2_renew_claims_1');
-  end if;
-end
-$a2$;
---> statement-breakpoint
-
--- Gives claims back at once; one operation, of one holder, for each of p_session. Arguments and answer
--- are as in a2_renew_claims_1; the claims that were given back are `released`.
-do $a2$
-declare
-  prefix text := quote_ident(current_schema()) || '.';
-begin
-  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_release_claims_1') is null then
-    execute replace(replace($sql$
-create function a2.a2_release_claims_1(
-  p_try boolean, p_session text[], p_holder text[], p_claim_end integer[],
-  p_consumer text[], p_kind integer[], p_name text[], p_idx bigint[], p_attempt bigint[]
-) returns setof a2.a2_answer_1
-language plpgsql as $body$
-declare
-  v_ready boolean := a2.a2_ready_1();
-  r a2.a2_answer_1;
-  f record;
-  v_session text;
-  v_first integer;
-  v_last integer := 0;
-begin
-  for v_op in 1 .. cardinality(p_session) loop
-    v_session := p_session[v_op];
-    v_first := v_last + 1;
-    v_last := p_claim_end[v_op];
-    r := null;
-    r.op := v_op;
-    r.part := 0;
-    if not a2.a2_lock_1(v_session, p_try) then
-      r.status := 'deferred';
-      return next r;
-      continue;
-    end if;
-    r.clear_index := coalesce((
-      select e.life from a2.a2_events e where e.session_id = v_session order by e.idx desc limit 1
-    ), 0);
-    r.status := 'done';
-    return next r;
-    r.part := 5;
-    r.status := 'released';
-    for v_k in v_first .. v_last loop
-      select h.ctid as tid, h.status, h.attempt_count, h.claim_holder into f
-      from a2.a2_heads h
-      where h.session_id = v_session and h.consumer = p_consumer[v_k] and h.kind = p_kind[v_k]
-        and h.name = p_name[v_k] and h.idx = p_idx[v_k];
-      if f.status = 1 and f.attempt_count = p_attempt[v_k] and f.claim_holder = p_holder[v_op]
-        and p_idx[v_k] > r.clear_index
-      then
-        update a2.a2_heads h set held_until = 0, claim_holder = null
-        where h.ctid = f.tid and h.session_id = v_session;
-        r.n := v_k - v_first + 1;
-        return next r;
-      end if;
-    end loop;
-  end loop;
-end
-$body$
-$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
-    perform a2_private_1(prefix || 'a2_release_claims_1');
   end if;
 end
 $a2$;
