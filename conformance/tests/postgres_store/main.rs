@@ -1,7 +1,7 @@
 //! What the Postgres store promises beside the model, on a real server: which a test starts, or which
 //! A2_POSTGRES_URL names.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod completions;
 mod losses;

@@ -1,25 +1,29 @@
 //! Requests that wait at the same moment go together: one round trip and one commit, each with its own
 //! answer.
 //!
-//! A request that finds nothing under way is sent at once, in its caller's own future; it never waits
-//! for company. While a few are under way, others gather; whoever comes back takes along what has
-//! gathered, in a task, so that a caller who loses interest leaves nobody waiting. Sessions' locks are
-//! only tried then: a request that misses its lock is sent again alone, so that strangers never wait
-//! for each other, nor deadlock. What cannot be done together is done one by one.
+//! A request that finds nothing under way is sent at once; it never waits for company. While a few
+//! calls are under way, others gather, and whoever comes back takes them along. Sessions' locks are
+//! only tried when there are several: requests that miss their lock are sent again without the others,
+//! so that strangers never wait for each other, nor deadlock. A session's requests are in one call of
+//! the verb at a time, so that one session that is locked for long keeps one connection, not all.
+//!
+//! Calls run in tasks: a caller who is not polled, or gone, holds neither a session's lock nor a
+//! connection, and what was committed is told all the same.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2_core::{Error, Result};
+use a2_core::{Error, Result, SessionId};
 use tokio::sync::oneshot;
 
 use crate::conn::Db;
 use crate::error::Place;
 use crate::rows;
 use crate::statements::Sql;
+use crate::tell::Teller;
 use crate::verbs::{Locks, Op, Verb, place};
 
 /// Calls of one verb that are under way before others gather.
@@ -34,34 +38,68 @@ const WEIGHT: usize = 1024 * 1024;
 pub(crate) struct Coalescer<V: Verb> {
     db: Db,
     sql: Arc<Sql>,
+    teller: Teller,
     queue: Mutex<Queue<V>>,
 }
 
 struct Queue<V: Verb> {
     waiting: VecDeque<Waiting<V>>,
-    /// Calls that are under way.
+    /// Sessions with a request in a call.
+    flying: HashSet<SessionId>,
+    /// Tasks that send.
     lanes: usize,
 }
 
-/// A request that waits.
+/// A request that waits, or is in a call.
 struct Waiting<V: Verb> {
     op: Op<V::Request>,
-    sent: Arc<AtomicBool>,
+    slot: Arc<Slot>,
     answer: oneshot::Sender<Result<V::Answer>>,
 }
 
-/// What becomes of a request first.
-enum Entered<V: Verb> {
-    /// It is sent at once.
-    Lane(Lane<V>, Op<V::Request>),
-    /// It waits for its answer; whether it was sent is to be seen.
-    Queue(oneshot::Receiver<Result<V::Answer>>, Arc<AtomicBool>),
+/// Who has a request: it is sent, or its caller has given it up. Never both.
+#[derive(Default)]
+struct Slot(AtomicU8);
+
+impl Slot {
+    const WAITS: u8 = 0;
+    const SENT: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    /// Whether it may be sent.
+    fn take(&self) -> bool {
+        self.become_one(Self::SENT)
+    }
+
+    /// Whether it was not sent, and never is.
+    fn give_up(&self) -> bool {
+        self.become_one(Self::GIVEN_UP)
+    }
+
+    fn become_one(&self, state: u8) -> bool {
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        self.0.compare_exchange(Self::WAITS, state, order.0, order.1).is_ok()
+    }
+}
+
+/// Gives a request up whose caller is gone.
+struct Caller(Arc<Slot>);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
 }
 
 impl<V: Verb> Coalescer<V> {
-    pub(crate) fn new(db: &Db, sql: &Arc<Sql>) -> Arc<Self> {
-        let queue = Mutex::new(Queue { waiting: VecDeque::new(), lanes: 0 });
-        Arc::new(Self { db: db.clone(), sql: Arc::clone(sql), queue })
+    pub(crate) fn new(db: &Db, sql: &Arc<Sql>, teller: &Teller) -> Arc<Self> {
+        let queue = Queue { waiting: VecDeque::new(), flying: HashSet::new(), lanes: 0 };
+        Arc::new(Self {
+            db: db.clone(),
+            sql: Arc::clone(sql),
+            teller: teller.clone(),
+            queue: Mutex::new(queue),
+        })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<V>> {
@@ -71,115 +109,129 @@ impl<V: Verb> Coalescer<V> {
     /// Does what is requested.
     pub(crate) async fn run(self: &Arc<Self>, op: Op<V::Request>) -> Result<V::Answer> {
         let session = op.session.clone();
-        match self.enter(op) {
-            Entered::Lane(lane, op) => lane.alone(&op).await,
-            Entered::Queue(answered, sent) => {
-                match tokio::time::timeout_at(self.db.deadline(), answered).await {
-                    Ok(Ok(answer)) => answer,
-                    // Late, or the task that had it is gone with its runtime.
-                    Ok(Err(_)) | Err(_) => {
-                        let place = Place::write(V::DOING, &session);
-                        Err(place.timed_out(sent.load(Ordering::Acquire)))
-                    }
-                }
+        let (answer, answered) = oneshot::channel();
+        let caller = Caller(Arc::default());
+        self.queue().waiting.push_back(Waiting { op, slot: Arc::clone(&caller.0), answer });
+        self.kick();
+        match tokio::time::timeout_at(self.db.deadline(), answered).await {
+            Ok(Ok(answer)) => answer,
+            // Late, or the task that had it is gone with its runtime.
+            Ok(Err(_)) | Err(_) => {
+                let sent = !caller.0.give_up();
+                Err(Place::write(V::DOING, &session).timed_out(sent))
             }
         }
     }
 
-    fn enter(self: &Arc<Self>, op: Op<V::Request>) -> Entered<V> {
+    /// Sees that somebody sends what waits.
+    fn kick(self: &Arc<Self>) {
         let mut queue = self.queue();
-        if queue.lanes < LANES {
-            queue.lanes += 1;
-            return Entered::Lane(Lane::new(self), op);
+        let Queue { waiting, flying, lanes } = &mut *queue;
+        if *lanes < LANES && waiting.iter().any(|next| !flying.contains(&next.op.session)) {
+            *lanes += 1;
+            drop(queue);
+            let right = Right { coalescer: Arc::clone(self), held: true };
+            tokio::spawn(right.send());
         }
-        let (answer, answered) = oneshot::channel();
-        let sent = Arc::new(AtomicBool::new(false));
-        queue.waiting.push_back(Waiting { op, sent: Arc::clone(&sent), answer });
-        Entered::Queue(answered, sent)
     }
 
-    /// Does one request, and waits for its session.
-    async fn alone(&self, op: &Op<V::Request>) -> Result<V::Answer> {
-        let ops = std::slice::from_ref(op);
-        let rows = V::call(&self.db, &self.sql, ops, Locks::Wait).await?;
-        let answer = V::answer(op, &rows)?;
-        answer.ok_or_else(|| place(V::DOING, ops).unreadable("it was left undone"))
-    }
-
-    /// Some of what waits that can go together.
-    fn gathered(&self) -> Vec<Waiting<V>> {
-        let mut queue = self.queue();
+    /// Some of what waits that can go together, and is flying from now on.
+    fn gather(queue: &mut Queue<V>) -> Vec<Waiting<V>> {
         let mut together: Vec<Waiting<V>> = Vec::new();
         let mut apart = VecDeque::new();
         let mut weight = 0;
         while let Some(next) = queue.waiting.pop_front() {
-            // Nobody wants it any more, and nothing was done.
-            if next.answer.is_closed() {
-                continue;
-            }
             let request = &next.op.request;
-            if let Some(first) = together.first() {
-                weight += V::weight(request);
-                if together.len() == MOST || weight > WEIGHT {
-                    apart.push_back(next);
-                    break;
+            let fits = match together.first() {
+                None => true,
+                Some(first) if V::served(&first.op.request) == V::served(request) => {
+                    weight += V::weight(request);
+                    if together.len() == MOST || weight > WEIGHT {
+                        apart.push_back(next);
+                        break;
+                    }
+                    true
                 }
-                if V::served(&first.op.request) != V::served(request) {
-                    apart.push_back(next);
-                    continue;
-                }
+                Some(_) => false,
+            };
+            if !fits || queue.flying.contains(&next.op.session) {
+                apart.push_back(next);
+            } else if next.slot.take() {
+                together.push(next);
             }
-            next.sent.store(true, Ordering::Release);
-            together.push(next);
         }
         while let Some(next) = apart.pop_back() {
             queue.waiting.push_front(next);
         }
+        queue.flying.extend(together.iter().map(|next| next.op.session.clone()));
         together
     }
 
-    /// Does several requests in one call.
-    async fn together(self: &Arc<Self>, waiting: Vec<Waiting<V>>) {
-        let [Waiting { .. }, _, ..] = &waiting[..] else {
-            for Waiting { op, answer, .. } in waiting {
-                drop(answer.send(self.alone(&op).await));
+    /// Does requests of one session or several.
+    async fn together(self: &Arc<Self>, mut groups: Vec<Group<V>>) {
+        if groups.len() < 2 {
+            for group in groups {
+                group.alone().await;
             }
             return;
-        };
-        let (mut ops, mut answers) = (Vec::new(), Vec::new());
-        for Waiting { op, answer, .. } in waiting {
-            ops.push(op);
-            answers.push(answer);
+        }
+        let mut ops = Vec::new();
+        let mut places = Vec::new();
+        for (at, group) in groups.iter_mut().enumerate() {
+            for Waiting { op, answer, slot } in group.requests.drain(..) {
+                ops.push(op);
+                places.push((at, answer, slot));
+            }
         }
         let called = V::call(&self.db, &self.sql, &ops, Locks::Try).await;
-        let place = place(V::DOING, &ops);
-        let by_op = called.and_then(|rows| {
-            let by_op = rows::by_op(&rows, ops.len(), place)?;
+        let answers = called.and_then(|rows| {
+            let by_op = rows::by_op(&rows, ops.len(), place(V::DOING, &ops))?;
             Ok(ops.iter().zip(by_op).map(|(op, rows)| V::answer(op, rows)).collect::<Vec<_>>())
         });
-        let asked = ops.into_iter().zip(answers);
-        match by_op {
-            Ok(by_op) => {
-                for ((op, answer), done) in asked.zip(by_op) {
-                    match done.transpose() {
-                        Some(done) => drop(answer.send(done)),
-                        None => self.again(op, answer),
-                    }
-                }
+        let error = answers.as_ref().err().map(copy);
+        let mut answers = answers.unwrap_or_default().into_iter();
+        for (op, (at, answer, slot)) in ops.into_iter().zip(places) {
+            let done = match &error {
+                // It concerns them all.
+                Some(error) if error.is_retryable() => Some(Err(copy(error))),
+                // Nothing was done: whose fault it is shows when each is alone.
+                Some(_) => None,
+                None => answers.next().and_then(Result::transpose),
+            };
+            match done {
+                Some(done) => self.answer(&op.session, answer, done),
+                None => groups[at].requests.push(Waiting { op, slot, answer }),
             }
-            // It concerns them all.
-            Err(error) if error.is_retryable() => {
-                asked.for_each(|(_, answer)| drop(answer.send(Err(copy(&error)))));
-            }
-            // Nothing was done: whose fault it is shows when each is alone.
-            Err(_) => asked.for_each(|(op, answer)| self.again(op, answer)),
+        }
+        groups.retain(|group| !group.requests.is_empty());
+        self.kick();
+        for group in groups {
+            tokio::spawn(group.alone());
         }
     }
 
-    /// Sends a request again, alone, with all the time that it needs.
-    fn again(self: &Arc<Self>, op: Op<V::Request>, answer: oneshot::Sender<Result<V::Answer>>) {
-        let this = Arc::clone(self);
-        tokio::spawn(async move { drop(answer.send(this.alone(&op).await)) });
+    /// Answers a request; what was committed is told first.
+    fn answer(
+        &self,
+        session: &SessionId,
+        answer: oneshot::Sender<Result<V::Answer>>,
+        done: Result<V::Answer>,
+    ) {
+        if let Ok(done) = &done {
+            V::tell(&self.teller, session, done);
+        }
+        // Its caller may be gone.
+        drop(answer.send(done));
+    }
+
+    /// Waits for the session and does the requests, which are all of one.
+    async fn call(&self, ops: &[Op<V::Request>]) -> Result<Vec<Result<V::Answer>>> {
+        let place = place(V::DOING, ops);
+        let rows = V::call(&self.db, &self.sql, ops, Locks::Wait).await?;
+        let by_op = rows::by_op(&rows, ops.len(), place)?;
+        let undone = || place.unreadable("it was left undone");
+        let answer = |(op, rows)| V::answer(op, rows).and_then(|done| done.ok_or_else(undone));
+        Ok(ops.iter().zip(by_op).map(answer).collect())
     }
 }
 
@@ -187,82 +239,115 @@ fn copy(error: &Error) -> Error {
     error.kind().clone().into()
 }
 
-/// The right to have one call under way. Whoever gives it up takes along what has gathered.
-struct Lane<V: Verb> {
+/// The requests of one session that are in a call. The session's others wait until it is dropped.
+struct Group<V: Verb> {
+    coalescer: Arc<Coalescer<V>>,
+    session: SessionId,
+    requests: Vec<Waiting<V>>,
+}
+
+impl<V: Verb> Group<V> {
+    fn by_session(coalescer: &Arc<Coalescer<V>>, requests: Vec<Waiting<V>>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for next in requests {
+            match groups.iter_mut().find(|group| group.session == next.op.session) {
+                Some(group) => group.requests.push(next),
+                None => groups.push(Self {
+                    coalescer: Arc::clone(coalescer),
+                    session: next.op.session.clone(),
+                    requests: vec![next],
+                }),
+            }
+        }
+        groups
+    }
+
+    /// Does the requests, with all the time that they need.
+    async fn alone(mut self) {
+        let coalescer = Arc::clone(&self.coalescer);
+        let (mut ops, mut answers) = (Vec::new(), Vec::new());
+        for Waiting { op, answer, .. } in self.requests.drain(..) {
+            ops.push(op);
+            answers.push(answer);
+        }
+        match coalescer.call(&ops).await {
+            Ok(done) => {
+                for (answer, done) in answers.into_iter().zip(done) {
+                    coalescer.answer(&self.session, answer, done);
+                }
+            }
+            // One by one, when it may be the fault of one.
+            Err(error) if ops.len() > 1 && !error.is_retryable() => {
+                for (op, answer) in ops.iter().zip(answers) {
+                    let done = match coalescer.call(std::slice::from_ref(op)).await {
+                        Ok(mut done) => done.pop().unwrap_or_else(|| Err(copy(&error))),
+                        Err(error) => Err(error),
+                    };
+                    coalescer.answer(&self.session, answer, done);
+                }
+            }
+            Err(error) => {
+                // The first gets the driver's error as its source.
+                let copies: Vec<_> = answers.iter().skip(1).map(|_| copy(&error)).collect();
+                for (answer, error) in answers.into_iter().zip(std::iter::once(error).chain(copies))
+                {
+                    coalescer.answer(&self.session, answer, Err(error));
+                }
+            }
+        }
+        drop(self);
+        coalescer.kick();
+    }
+}
+
+impl<V: Verb> Drop for Group<V> {
+    fn drop(&mut self) {
+        self.coalescer.queue().flying.remove(&self.session);
+    }
+}
+
+/// The right to send. It is given back with the task, and nothing is begun then: its runtime may be
+/// shutting down.
+struct Right<V: Verb> {
     coalescer: Arc<Coalescer<V>>,
     held: bool,
 }
 
-impl<V: Verb> Lane<V> {
-    fn new(coalescer: &Arc<Coalescer<V>>) -> Self {
-        Self { coalescer: Arc::clone(coalescer), held: true }
-    }
-
-    /// Does one request, and makes room for others when it takes long.
-    async fn alone(mut self, op: &Op<V::Request>) -> Result<V::Answer> {
+impl<V: Verb> Right<V> {
+    /// Sends what waits, until nothing does.
+    async fn send(mut self) {
         let coalescer = Arc::clone(&self.coalescer);
-        let mut call = pin!(coalescer.alone(op));
-        tokio::select! {
-            biased;
-            answer = &mut call => return answer,
-            () = tokio::time::sleep(PATIENCE) => self.give_up(),
-        }
-        call.await
-    }
-
-    /// What has gathered goes on, or the lane is free.
-    fn give_up(&mut self) {
-        if !std::mem::take(&mut self.held) {
-            return;
-        }
-        let mut queue = self.coalescer.queue();
-        if queue.waiting.is_empty() {
-            queue.lanes -= 1;
-            return;
-        }
-        drop(queue);
-        let next = Self::new(&self.coalescer);
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(next.gathered())),
-            // Dropped outside of a runtime: what waits is taken along by the next request.
-            Err(_) => next.leave(),
-        }
-    }
-
-    fn leave(mut self) {
-        self.held = false;
-        self.coalescer.queue().lanes -= 1;
-    }
-
-    /// Sends what has gathered, until nothing has.
-    async fn gathered(mut self) {
         loop {
-            let waiting = self.coalescer.gathered();
-            if waiting.is_empty() {
-                let mut queue = self.coalescer.queue();
-                if queue.waiting.is_empty() {
+            let requests = {
+                let mut queue = coalescer.queue();
+                let requests = Coalescer::gather(&mut queue);
+                if requests.is_empty() {
                     queue.lanes -= 1;
-                    drop(queue);
                     self.held = false;
                     return;
                 }
-                continue;
-            }
-            let coalescer = Arc::clone(&self.coalescer);
-            let mut call = pin!(coalescer.together(waiting));
+                requests
+            };
+            let groups = Group::by_session(&coalescer, requests);
+            let mut call = pin!(coalescer.together(groups));
             tokio::select! {
                 biased;
                 () = &mut call => continue,
-                () = tokio::time::sleep(PATIENCE) => self.give_up(),
+                () = tokio::time::sleep(PATIENCE) => {}
             }
+            drop(self);
+            coalescer.kick();
             call.await;
+            coalescer.kick();
             return;
         }
     }
 }
 
-impl<V: Verb> Drop for Lane<V> {
+impl<V: Verb> Drop for Right<V> {
     fn drop(&mut self) {
-        self.give_up();
+        if self.held {
+            self.coalescer.queue().lanes -= 1;
+        }
     }
 }

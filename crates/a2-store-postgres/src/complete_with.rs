@@ -8,6 +8,7 @@ use deadpool_postgres::{Object, Transaction};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout_at;
 use tokio_postgres::IsolationLevel;
+use tokio_postgres::error::SqlState;
 
 use crate::PostgresStore;
 use crate::conn::{Db, TRIES};
@@ -81,12 +82,18 @@ impl PostgresStore {
         let op = Op { session: session.clone(), now: self.now(), request: complete };
         let until = db.deadline();
         for tries in 1.. {
-            let mut client = db.connection(place, until).await?;
-            let tried = timeout_at(until, try_once(db, sql, &mut client, &op, &mut write)).await;
+            let mut client = Unfinished(Some(db.connection(place, until).await?));
+            let tried = match &mut client.0 {
+                Some(client) => timeout_at(until, try_once(db, sql, client, &op, &mut write)).await,
+                None => break,
+            };
+            if tried.is_ok() {
+                client.finish();
+            }
             match tried {
                 Ok(Ok(Tried::Committed(done))) => {
                     if let Completion::Completed(appended) = &done.outcome {
-                        self.appended(session, appended);
+                        self.teller().appended(session, appended);
                     }
                     return Ok(done);
                 }
@@ -95,19 +102,33 @@ impl PostgresStore {
                     return Err(place.error(error));
                 }
                 Ok(Ok(Tried::RolledBack(_))) => {
-                    drop(client);
                     tokio::time::sleep(Duration::from_millis(1 << tries)).await;
                 }
                 Ok(Err(error)) => return Err(error),
-                Err(_) => {
-                    drop(Object::take(client));
-                    return Err(place.timed_out(true));
-                }
+                Err(_) => return Err(place.timed_out(true)),
             }
         }
         // Nothing was written. What the completion by itself answers is the answer: it writes nothing
         // either, but for the claim that may follow it.
         self.complete_attempt(session, op.request).await
+    }
+}
+
+/// A connection in the midst of a transaction. Dropped so, it is closed: nobody is to wait behind it.
+struct Unfinished(Option<Object>);
+
+impl Unfinished {
+    /// It goes back to its pool.
+    fn finish(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
     }
 }
 
@@ -126,7 +147,11 @@ where
     // Until the commit nothing is done.
     let open = Place { writes: false, ..place };
     let transaction = begin.start().await.map_err(|error| open.error(error))?;
-    transaction.batch_execute(USUAL_PLANNING).await.map_err(|error| open.error(error))?;
+    // A client that stops in the midst of it does not keep the session's lock.
+    let patience = db.timeout().as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+    let settings =
+        format!("{USUAL_PLANNING}; set local idle_in_transaction_session_timeout to {patience}");
+    transaction.batch_execute(&settings).await.map_err(|error| open.error(error))?;
     if let Err(error) = write(&transaction).await {
         return failed(error, open);
     }
@@ -136,6 +161,10 @@ where
     let rows = match called {
         Ok(rows) => rows,
         Err(error) if is_rolled_back(&error) => return Ok(Tried::RolledBack(error)),
+        Err(error) if error.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => {
+            let rule = "a statement of it failed, and it went on";
+            return Err(Error::invalid("write", rule).with_source(error));
+        }
         Err(error) => return Err(open.error(error)),
     };
     let done = CompleteVerb::answer(op, &rows)?;
@@ -149,6 +178,8 @@ where
     }
     match transaction.commit().await {
         Ok(()) => Ok(Tried::Committed(done)),
+        // A constraint of the user's that is checked at the end: nothing was done.
+        Err(error) if error.code().is_some() && is_users(&error) => failed(error.into(), open),
         Err(error) if is_rolled_back(&error) => Ok(Tried::RolledBack(error)),
         Err(error) => Err(place.error(error)),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use a2_core::{Clock, Error, Result};
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 
 use crate::PostgresStore;
 use crate::tls::Tls;
@@ -159,7 +159,7 @@ impl PostgresBuilder {
             Source::Pool(pool) => return Ok(pool.clone()),
             Source::Url(url) => url,
         };
-        let mut config = parse("url", url)?;
+        let mut config = self.parse("url", url)?;
         if self.statements == Statements::Named {
             let given = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
             let timeout = self.operation_timeout.as_millis().min(i32::MAX as u128);
@@ -180,9 +180,19 @@ impl PostgresBuilder {
             (None, Source::Url(url)) if self.statements == Statements::Named => url,
             (None, _) => return Ok(None),
         };
-        let config = parse("listen_at", url)?;
+        let config = self.parse("listen_at", url)?;
         let tls = self.tls_for(&config)?;
         Ok(Some((config, tls)))
+    }
+
+    /// A URL's meaning. Where encryption was asked for, there is no way without it.
+    fn parse(&self, field: &'static str, url: &str) -> Result<Config> {
+        let mut config = parse(field, url)?;
+        let is_tcp = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+        if self.tls.is_some() && is_tcp && config.get_ssl_mode() == SslMode::Prefer {
+            config.ssl_mode(SslMode::Require);
+        }
+        Ok(config)
     }
 
     fn tls_for(&self, config: &Config) -> Result<Tls> {
@@ -241,6 +251,28 @@ mod tests {
         assert_eq!(error.code(), "INVALID_INPUT");
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(!format!("{builder:?}").contains("secret"));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn who_asks_for_encryption_gets_no_connection_without_it() {
+        let mode = |url: &str, tls: bool| {
+            let builder = PostgresBuilder::new(Source::Url(url.into()));
+            let roots = rustls::RootCertStore::empty();
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let config = rustls::ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let builder = if tls { builder.tls(config) } else { builder };
+            let config = builder.parse("url", url).unwrap();
+            let is_plain = matches!(builder.tls_for(&config).unwrap(), Tls::Plain);
+            (config.get_ssl_mode(), is_plain)
+        };
+        assert_eq!(mode("postgres://u@h/db", true), (SslMode::Require, false));
+        assert_eq!(mode("postgres://u@h/db?sslmode=disable", true), (SslMode::Disable, true));
+        assert_eq!(mode("postgres://u@h/db", false), (SslMode::Prefer, true));
     }
 
     #[test]

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use tokio_postgres::error::SqlState;
 
 /// What to run when a table, a column or a function is missing.
-const APPLY: &str = "apply sql/postgres/schema.sql, or call PostgresStore::migrate()";
+const APPLY: &str = "apply the files of sql/postgres/schema in their order, or call \
+                     PostgresStore::migrate()";
 
 /// The SQLSTATE with which the store's functions say that what is stored is broken.
 const BROKEN: &str = "A2001";
@@ -39,13 +40,12 @@ enum Meaning {
     Corrupt,
 }
 
-/// The meanings; a whole code stands before its class, which is two characters.
+/// The meanings; a whole code stands before its class, which is two characters. What is not here can
+/// come back whenever the same is tried: a trigger of the user's that refuses a row, say.
 const CODES: &[(&str, Meaning)] = &[
-    // The store's own: an isolation level that is too strict.
-    ("A2002", Meaning::NotConfigured),
-    // Poolers answer nearly everything with this.
-    ("08P01", Meaning::Unknown),
+    // Poolers answer nearly everything with 08P01.
     ("08", Meaning::Unknown),
+    ("0A", Meaning::Schema),
     ("22021", Meaning::NotConfigured),
     ("22", Meaning::Corrupt),
     ("23", Meaning::Corrupt),
@@ -53,18 +53,15 @@ const CODES: &[(&str, Meaning)] = &[
     ("25006", Meaning::Unavailable),
     ("25P03", Meaning::Unavailable),
     ("25P04", Meaning::Unavailable),
-    ("26", Meaning::NotConfigured),
-    ("28", Meaning::NotConfigured),
-    ("3D", Meaning::NotConfigured),
     ("3F", Meaning::Schema),
     ("40003", Meaning::Unknown),
     ("40", Meaning::Unavailable),
     ("42501", Meaning::NotConfigured),
     ("42P05", Meaning::NotConfigured),
     ("42", Meaning::Schema),
-    ("0A", Meaning::Schema),
     ("53", Meaning::Unavailable),
-    ("55", Meaning::Unavailable),
+    ("55006", Meaning::Unavailable),
+    ("55P03", Meaning::Unavailable),
     ("57P01", Meaning::Unknown),
     ("57P02", Meaning::Unknown),
     ("57P04", Meaning::NotConfigured),
@@ -78,7 +75,7 @@ const CODES: &[(&str, Meaning)] = &[
 
 fn meaning(code: &str) -> Meaning {
     let found = CODES.iter().find(|(known, _)| *known == code || *known == class(code));
-    found.map_or(Meaning::Unavailable, |(_, meaning)| *meaning)
+    found.map_or(Meaning::NotConfigured, |(_, meaning)| *meaning)
 }
 
 fn class(code: &str) -> &str {
@@ -250,14 +247,17 @@ mod tests {
                 Meaning::Unavailable,
                 &[
                     "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P03",
-                    "25006", "25P03", "XX000", "P0001", "99999",
+                    "25006", "25P03", "25P04", "55006", "XX000",
                 ],
             ),
             (Meaning::Unknown, &["08006", "08P01", "40003", "57P01", "57P02", "58030"]),
             (Meaning::Schema, &["42P01", "42883", "42703", "42704", "3F000", "0A000"]),
             (
                 Meaning::NotConfigured,
-                &["42501", "42P05", "26000", "28P01", "28000", "3D000", "57P04", "22021", "A2002"],
+                &[
+                    "42501", "42P05", "26000", "28P01", "28000", "3D000", "57P04", "22021",
+                    "A2002", "P0001", "25P02", "54001", "55000", "99999",
+                ],
             ),
             (Meaning::Corrupt, &["23505", "23514", "22P02", "22003", "XX001", "XX002"]),
         ];
@@ -287,7 +287,7 @@ mod tests {
     fn a_missing_table_names_what_to_apply() {
         let error = of("42P01", false);
         assert_eq!(error.code(), "STORE_NOT_CONFIGURED");
-        assert!(error.to_string().contains("sql/postgres/schema.sql"), "{error}");
+        assert!(error.to_string().contains("sql/postgres/schema"), "{error}");
         let ErrorKind::Corrupt { session, .. } = of("23505", true).kind().clone() else {
             panic!("not corrupt")
         };

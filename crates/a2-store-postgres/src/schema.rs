@@ -6,21 +6,25 @@ use crate::conn::Db;
 use crate::error::Place;
 use crate::statements::quoted;
 
-/// What makes the tables and functions, in order. Every statement looks first whether there is
-/// something to make, so that all of it can be run on any database, at any time.
-const FILES: &[&str] = &[
-    include_str!("../sql/schema/01-tables.sql"),
-    include_str!("../sql/schema/02-basics.sql"),
-    include_str!("../sql/schema/03-rows.sql"),
-    include_str!("../sql/schema/04-append.sql"),
-    include_str!("../sql/schema/05-claim.sql"),
-    include_str!("../sql/schema/06-attempt.sql"),
-    include_str!("../sql/schema/07-session.sql"),
-    include_str!("../sql/schema/08-timers.sql"),
-    include_str!("../sql/schema/09-listing.sql"),
-    include_str!("../sql/schema/10-reclaim.sql"),
-    include_str!("../sql/schema/11-together.sql"),
-    include_str!("../sql/schema/12-leases.sql"),
+macro_rules! files {
+    ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../sql/schema/", $name)))),*] };
+}
+
+/// What makes the tables and functions, in order: names and texts. Every statement looks first whether
+/// there is something to make, so that all of it can be run on any database, at any time.
+const FILES: &[(&str, &str)] = files![
+    "01-tables.sql",
+    "02-basics.sql",
+    "03-rows.sql",
+    "04-append.sql",
+    "05-claim.sql",
+    "06-attempt.sql",
+    "07-session.sql",
+    "08-timers.sql",
+    "09-listing.sql",
+    "10-reclaim.sql",
+    "11-together.sql",
+    "12-leases.sql",
 ];
 
 /// Oldest major version of Postgres.
@@ -81,11 +85,26 @@ fn script(schema: Option<&str>) -> String {
              set local search_path to {name};\n"
         ));
     }
-    FILES.iter().for_each(|file| script.push_str(file));
+    FILES.iter().for_each(|(_, text)| script.push_str(text));
     script
 }
 
 /// A text as a literal, whatever `standard_conforming_strings` says.
 fn literal(text: &str) -> String {
     format!(" E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_applied_in_the_order_of_names() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/schema");
+        let entries = std::fs::read_dir(folder).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
 }

@@ -1,9 +1,9 @@
 //! The store: the traits over the statements.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use a2_core::live::{self, DueTimer, Hub, Polling, PresenceHub};
+use a2_core::live::{self, DueTimer, DueTimers, Hub, Polling, PresenceHub};
 use a2_core::{
     Append, Appended, Claim, ClaimAvailable, Clear, Cleared, Clock, CompleteAttempt, Completion,
     Cursors, DeadLetters, Error, EventStream, Events, FailAttempt, Failure, FireTimers, Index,
@@ -19,9 +19,8 @@ use crate::clock::ServerClock;
 use crate::coalesce::Coalescer;
 use crate::config::{PostgresBuilder, Source};
 use crate::conn::Db;
-use crate::detached::Detached;
-use crate::note::{Changed, Note};
 use crate::statements::Sql;
+use crate::tell::Teller;
 use crate::verbs::{
     AppendVerb, ClaimVerb, CompleteVerb, FailVerb, Op, ReleaseVerb, RenewVerb, Verb,
 };
@@ -45,6 +44,7 @@ struct Inner {
     complete: Arc<Coalescer<CompleteVerb>>,
     fail: Arc<Coalescer<FailVerb>>,
     wake: Arc<Wake>,
+    teller: Teller,
     hub: Hub,
     presence: PresenceHub,
     /// The clock that replaces the server's.
@@ -55,6 +55,12 @@ struct Inner {
     /// How far the deletion of abandoned presence got.
     sweep: Mutex<String>,
     polling: Polling,
+}
+
+impl Inner {
+    fn swept(&self) -> MutexGuard<'_, String> {
+        self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Inner {
@@ -115,17 +121,20 @@ impl PostgresStore {
                 poll_ceiling: options.poll_ceiling,
             },
         );
+        let wake = Arc::new(wake);
+        let teller = Teller::new(&hub, &presence, &wake);
         Ok(Self(Arc::new(Inner {
-            append: Coalescer::new(&db, &sql),
-            claim: Coalescer::new(&db, &sql),
-            renew: Coalescer::new(&db, &sql),
-            release: Coalescer::new(&db, &sql),
-            complete: Coalescer::new(&db, &sql),
-            fail: Coalescer::new(&db, &sql),
+            append: Coalescer::new(&db, &sql, &teller),
+            claim: Coalescer::new(&db, &sql, &teller),
+            renew: Coalescer::new(&db, &sql, &teller),
+            release: Coalescer::new(&db, &sql, &teller),
+            complete: Coalescer::new(&db, &sql, &teller),
+            fail: Coalescer::new(&db, &sql, &teller),
             db,
             sql,
             schema: options.schema,
-            wake: Arc::new(wake),
+            wake,
+            teller,
             hub,
             presence,
             injected: options.clock,
@@ -191,15 +200,6 @@ impl PostgresStore {
         self.0.injected.clone().unwrap_or_else(server)
     }
 
-    /// Asks the server for its time, to know when to look.
-    async fn hear_clock(&self) {
-        if self.0.injected.is_none()
-            && let Ok(now) = sessions::now(&self.0.db, &self.0.sql).await
-        {
-            self.0.server.heard(now);
-        }
-    }
-
     /// Does what is requested, perhaps together with what others request.
     async fn run<V: Verb>(
         &self,
@@ -211,46 +211,43 @@ impl PostgresStore {
         verb.run(Op { session: session.clone(), now: self.now(), request }).await
     }
 
-    /// What was appended goes to this store's streams, and others are told.
-    pub(crate) fn appended(&self, session: &SessionId, appended: &Appended) {
-        if appended.replayed {
-            return;
-        }
-        let Some(last) = appended.events.last() else { return };
-        self.0.hub.appended(session, &appended.events);
-        let note = Note::Appended(session.as_str().to_owned());
-        self.0.wake.tell(note, crate::args::index(last.index));
+    /// Does something in a task of its own: a caller who is not polled, or gone, holds neither a lock
+    /// nor a connection, and what was committed is told all the same.
+    async fn apart<T, F>(&self, run: impl FnOnce(Arc<Inner>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.check_open()?;
+        let done = tokio::spawn(run(Arc::clone(&self.0))).await;
+        done.unwrap_or_else(|error| {
+            Err(Error::unavailable("the runtime is shutting down").with_source(error))
+        })
     }
 
-    /// Heads of the session can be claimed.
-    fn hint(&self, session: &SessionId) {
-        self.0.hub.hint(session);
-        self.0.wake.tell(Note::Hint(session.as_str().to_owned()), 0);
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.0.teller
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
-        let appended = self.run(&self.0.append, session, append).await?;
-        self.appended(session, &appended);
-        Ok(appended)
+        self.run(&self.0.append, session, append).await
     }
 
     async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Events> {
-        self.check_open()?;
-        reads::read(&self.0.db, &self.0.sql, session, &range).await
+        let session = session.clone();
+        self.apart(
+            |inner| async move { reads::read(&inner.db, &inner.sql, &session, &range).await },
+        )
+        .await
     }
 
     fn stream(&self, session: &SessionId, start_after: Index) -> EventStream {
         // The store looks for all its streams at once.
-        let stream = live::event_stream(
-            Detached(self.clone()),
-            &self.0.hub,
-            session,
-            start_after,
-            Polling::NEVER,
-        );
+        let stream =
+            live::event_stream(self.clone(), &self.0.hub, session, start_after, Polling::NEVER);
         EventStream::new(self.0.wake.open(stream))
     }
 
@@ -267,11 +264,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         release: ReleaseClaims,
     ) -> Result<Released> {
-        let released = self.run(&self.0.release, session, release).await?;
-        if !released.released.is_empty() {
-            self.0.hub.hint(session);
-        }
-        Ok(released)
+        self.run(&self.0.release, session, release).await
     }
 
     async fn complete_attempt(
@@ -279,11 +272,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
-        let done = self.run(&self.0.complete, session, complete).await?;
-        if let Completion::Completed(appended) = &done.outcome {
-            self.appended(session, appended);
-        }
-        Ok(done)
+        self.run(&self.0.complete, session, complete).await
     }
 
     async fn fail_attempt(
@@ -295,28 +284,39 @@ impl Store for PostgresStore {
     }
 
     async fn dead_letters(&self, session: &SessionId, page: Page) -> Result<DeadLetters> {
-        self.check_open()?;
-        reads::dead_letters(&self.0.db, &self.0.sql, session, &page).await
+        let session = session.clone();
+        self.apart(|inner| async move {
+            reads::dead_letters(&inner.db, &inner.sql, &session, &page).await
+        })
+        .await
     }
 
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
-        self.check_open()?;
-        let now = self.now();
-        let done = ops::redrive(&self.0.db, &self.0.sql, session, &redrive, now).await?;
-        if done.redriven {
-            self.hint(session);
-        }
-        Ok(done)
+        let (now, session) = (self.now(), session.clone());
+        self.apart(|inner| async move {
+            let done = ops::redrive(&inner.db, &inner.sql, &session, &redrive, now).await?;
+            if done.redriven {
+                inner.teller.hint(&session);
+            }
+            Ok(done)
+        })
+        .await
     }
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
-        self.check_open()?;
-        ops::wake_log(&self.0.db, &self.0.sql, session, &log).await
+        let session = session.clone();
+        self.apart(
+            |inner| async move { ops::wake_log(&inner.db, &inner.sql, &session, &log).await },
+        )
+        .await
     }
 
     async fn cursors(&self, session: &SessionId, page: Page) -> Result<Cursors> {
-        self.check_open()?;
-        reads::cursors(&self.0.db, &self.0.sql, session, &page).await
+        let session = session.clone();
+        self.apart(
+            |inner| async move { reads::cursors(&inner.db, &inner.sql, &session, &page).await },
+        )
+        .await
     }
 
     async fn read_state(
@@ -325,8 +325,12 @@ impl Store for PostgresStore {
         reducer: &ReducerName,
         read: ReadState,
     ) -> Result<StateRead> {
-        self.check_open()?;
-        reads::read_state(&self.0.db, &self.0.sql, session, reducer, &read).await
+        let session = session.clone();
+        let reducer = reducer.clone();
+        self.apart(|inner| async move {
+            reads::read_state(&inner.db, &inner.sql, &session, &reducer, &read).await
+        })
+        .await
     }
 
     async fn put_snapshots(
@@ -335,45 +339,45 @@ impl Store for PostgresStore {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
-        self.check_open()?;
-        ops::put_snapshots(&self.0.db, &self.0.sql, session, reducer, &writes).await
+        let session = session.clone();
+        let reducer = reducer.clone();
+        self.apart(|inner| async move {
+            ops::put_snapshots(&inner.db, &inner.sql, &session, &reducer, &writes).await
+        })
+        .await
     }
 
     async fn clear(&self, session: &SessionId, clear: Clear) -> Result<Cleared> {
-        self.check_open()?;
-        let now = self.now();
-        let done = ops::clear(&self.0.db, &self.0.sql, session, &clear, now).await?;
-        if done.cleared && done.clear_index.get() > 0 {
-            self.0.hub.cleared(session, done.clear_index);
-            let note = Note::Cleared(session.as_str().to_owned());
-            self.0.wake.tell(note, crate::args::index(done.clear_index));
-        }
-        Ok(done)
+        let (now, session) = (self.now(), session.clone());
+        self.apart(|inner| async move {
+            let done = ops::clear(&inner.db, &inner.sql, &session, &clear, now).await?;
+            inner.teller.cleared(&session, &done);
+            Ok(done)
+        })
+        .await
     }
 
     async fn reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
-        self.check_open()?;
-        ops::reclaim(&self.0.db, &self.0.sql, session).await
+        let session = session.clone();
+        self.apart(|inner| async move { ops::reclaim(&inner.db, &inner.sql, &session).await }).await
     }
 
     async fn sessions(&self, page: Page) -> Result<Sessions> {
-        self.check_open()?;
-        sessions::sessions(&self.0.db, &self.0.sql, &page).await
+        self.apart(|inner| async move { sessions::sessions(&inner.db, &inner.sql, &page).await })
+            .await
     }
 
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
-        self.check_open()?;
-        sessions::pending(&self.0.db, &self.0.sql, &pending, self.now()).await
+        let now = self.now();
+        self.apart(
+            |inner| async move { sessions::pending(&inner.db, &inner.sql, &pending, now).await },
+        )
+        .await
     }
 
     fn watch_pending(&self, served: Served) -> WorkHints {
-        let hints = live::work_hints(
-            &self.0.hub,
-            Detached(self.clone()),
-            self.clock(),
-            served,
-            self.0.polling,
-        );
+        let hints =
+            live::work_hints(&self.0.hub, self.clone(), self.clock(), served, self.0.polling);
         WorkHints::new(self.0.wake.open_when_ready(hints))
     }
 }
@@ -381,30 +385,40 @@ impl Store for PostgresStore {
 #[async_trait]
 impl Timers for PostgresStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
-        self.check_open()?;
-        let now = self.now();
-        let done = ops::schedule(&self.0.db, &self.0.sql, session, &timer, now).await?;
-        self.0.hub.timer_set(done.due_at);
-        self.0.wake.tell(Note::Timer, done.due_at.as_millis());
-        Ok(done)
+        let (now, session) = (self.now(), session.clone());
+        self.apart(|inner| async move {
+            let done = ops::schedule(&inner.db, &inner.sql, &session, &timer, now).await?;
+            inner.teller.timer_set(done.due_at);
+            Ok(done)
+        })
+        .await
     }
 
     async fn unschedule(&self, session: &SessionId, key: &TimerKey) -> Result<Unscheduled> {
-        self.check_open()?;
-        ops::unschedule(&self.0.db, &self.0.sql, session, key).await
+        let session = session.clone();
+        let key = key.clone();
+        self.apart(
+            |inner| async move { ops::unschedule(&inner.db, &inner.sql, &session, &key).await },
+        )
+        .await
     }
 
     async fn timers(&self, session: &SessionId, page: Page) -> Result<TimerPage> {
-        self.check_open()?;
-        reads::timers(&self.0.db, &self.0.sql, session, &page).await
+        let session = session.clone();
+        self.apart(
+            |inner| async move { reads::timers(&inner.db, &inner.sql, &session, &page).await },
+        )
+        .await
     }
 
     async fn fire_timers(&self, session: &SessionId, fire: FireTimers) -> Result<Appended> {
-        self.check_open()?;
-        let now = self.now();
-        let fired = ops::fire_timers(&self.0.db, &self.0.sql, session, &fire, now).await?;
-        self.appended(session, &fired);
-        Ok(fired)
+        let (now, session) = (self.now(), session.clone());
+        self.apart(|inner| async move {
+            let fired = ops::fire_timers(&inner.db, &inner.sql, &session, &fire, now).await?;
+            inner.teller.appended(&session, &fired);
+            Ok(fired)
+        })
+        .await
     }
 }
 
@@ -415,41 +429,34 @@ impl Presence for PostgresStore {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
-        self.check_open()?;
-        let inner = &self.0;
-        let swept = inner.sweep.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let when = (self.now(), inner.injected.is_none().then_some(swept.as_str()));
-        let source = &inner.source;
-        let done =
-            presence_rows::set(&inner.db, &inner.sql, namespace, &update, when, source).await?;
-        if let Some(swept) = done.sweep {
-            *inner.sweep.lock().unwrap_or_else(PoisonError::into_inner) = swept;
-        }
-        if let Some(patch) = &done.patch {
-            inner.presence.changed(namespace, patch, done.expires_at);
-            inner.wake.tell_change(|| Changed {
-                namespace: namespace.as_str().to_owned(),
-                expires_at: done.expires_at.as_millis(),
-                patch: patch.clone(),
-                fields: Vec::new(),
-            });
-        }
-        if done.sooner {
-            inner.presence.wake(namespace);
-            inner.wake.tell(Note::Presence(namespace.as_str().to_owned()), 0);
-        }
-        Ok(done.patch)
+        let (now, namespace) = (self.now(), namespace.clone());
+        self.apart(|inner| async move {
+            // Abandoned presence is judged by the server's clock alone.
+            let swept = inner.injected.is_none().then(|| inner.swept().clone());
+            let when = (now, swept.as_deref());
+            let Inner { db, sql, source, .. } = &*inner;
+            let done = presence_rows::set(db, sql, &namespace, &update, when, source).await?;
+            inner.teller.present(&namespace, &done);
+            if let Some(swept) = done.sweep {
+                *inner.swept() = swept;
+            }
+            Ok(done.patch)
+        })
+        .await
     }
 
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
-        self.check_open()?;
-        let now = self.now();
-        presence_rows::read(&self.0.db, &self.0.sql, namespace, now).await.map(PresenceRows::new)
+        let (now, namespace) = (self.now(), namespace.clone());
+        self.apart(|inner| async move {
+            let rows = presence_rows::read(&inner.db, &inner.sql, &namespace, now).await?;
+            Ok(PresenceRows::new(rows))
+        })
+        .await
     }
 
     fn watch_presence(&self, namespace: &Namespace) -> PresenceStream {
         let stream = live::presence_stream(
-            Detached(self.clone()),
+            self.clone(),
             &self.0.presence,
             namespace,
             self.clock(),
@@ -460,22 +467,31 @@ impl Presence for PostgresStore {
     }
 }
 
-/// What the watchers of timers ask.
-impl PostgresStore {
-    pub(crate) async fn due_timers(
+#[async_trait]
+impl DueTimers for PostgresStore {
+    async fn due_timers(
         &self,
-        range: (Timestamp, Timestamp),
+        from: Timestamp,
         after: Option<&SessionId>,
+        through: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueTimer>> {
-        self.check_open()?;
-        sessions::due_timers(&self.0.db, &self.0.sql, range, after, limit).await
+        let (range, after) = ((from, through), after.cloned());
+        self.apart(|inner| async move {
+            sessions::due_timers(&inner.db, &inner.sql, range, after.as_ref(), limit).await
+        })
+        .await
     }
 
-    pub(crate) async fn next_due(&self, after: Timestamp) -> Result<Option<Timestamp>> {
-        self.check_open()?;
-        self.hear_clock().await;
-        sessions::next_due(&self.0.db, &self.0.sql, after).await
+    async fn next_due(&self, after: Timestamp) -> Result<Option<Timestamp>> {
+        self.apart(|inner| async move {
+            // To know when to look.
+            if inner.injected.is_none() {
+                inner.server.heard(sessions::now(&inner.db, &inner.sql).await?);
+            }
+            sessions::next_due(&inner.db, &inner.sql, after).await
+        })
+        .await
     }
 }
 

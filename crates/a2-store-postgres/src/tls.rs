@@ -78,6 +78,12 @@ impl Tls {
 fn platform_config() -> Result<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(a2_core::Error::not_configured(
+            "sslmode=require: the platform trusts nobody (no certificates are installed); give a \
+             configuration with PostgresBuilder::tls",
+        ));
+    }
     // Not the process's default provider: another crate may have set it, or none.
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)

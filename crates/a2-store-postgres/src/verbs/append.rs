@@ -10,6 +10,7 @@ use crate::args::{EventArgs, ServedArgs, index};
 use crate::conn::Db;
 use crate::rows::{self, Answer, column};
 use crate::statements::Sql;
+use crate::tell::Teller;
 use crate::values::params;
 
 pub(crate) struct AppendVerb;
@@ -59,6 +60,10 @@ impl Verb for AppendVerb {
             served.types,
         ];
         db.query(place(Self::DOING, ops), &sql.append, &params).await
+    }
+
+    fn tell(teller: &Teller, session: &SessionId, done: &Appended) {
+        teller.appended(session, done);
     }
 
     fn answer(op: &Op<Append>, rows: &[Row]) -> Result<Option<Appended>> {

@@ -2,7 +2,7 @@
 
 use a2_core::{
     AttemptRef, Claim, ClaimAvailable, ReleaseClaims, Released, RenewClaims, Renewal, Result,
-    Served,
+    Served, SessionId,
 };
 use tokio_postgres::Row;
 
@@ -11,6 +11,7 @@ use crate::args::{ClaimArgs, HeadArgs, ServedArgs};
 use crate::conn::Db;
 use crate::rows::{self, Answer, column};
 use crate::statements::Sql;
+use crate::tell::Teller;
 use crate::values::{end, int, params};
 
 pub(crate) struct ClaimVerb;
@@ -173,6 +174,12 @@ impl Verb for ReleaseVerb {
             heads.attempt,
         ];
         db.query(place(Self::DOING, ops), &sql.release_claims, &params).await
+    }
+
+    fn tell(teller: &Teller, session: &SessionId, done: &Released) {
+        if !done.released.is_empty() {
+            teller.hint(session);
+        }
     }
 
     fn answer(op: &Op<ReleaseClaims>, rows: &[Row]) -> Result<Option<Released>> {

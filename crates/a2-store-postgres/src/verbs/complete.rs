@@ -1,6 +1,8 @@
 //! Completing attempts.
 
-use a2_core::{Appended, Cause, CompleteAttempt, Completion, Error, Result, Served, WithClaim};
+use a2_core::{
+    Appended, Cause, CompleteAttempt, Completion, Error, Result, Served, SessionId, WithClaim,
+};
 use tokio_postgres::Row;
 
 use super::append::{appended, cause_text, weight};
@@ -9,6 +11,7 @@ use crate::args::{ClaimArgs, EventArgs, HeadArgs, ServedArgs, index};
 use crate::conn::Db;
 use crate::rows;
 use crate::statements::Sql;
+use crate::tell::Teller;
 use crate::values::{Param, params};
 
 pub(crate) struct CompleteVerb;
@@ -35,6 +38,12 @@ impl Verb for CompleteVerb {
     ) -> Result<Vec<Row>> {
         let args = CompleteArgs::new(ops)?;
         db.query(place(Self::DOING, ops), &sql.complete_attempt, &args.params(locks)).await
+    }
+
+    fn tell(teller: &Teller, session: &SessionId, done: &WithClaim<Completion>) {
+        if let Completion::Completed(appended) = &done.outcome {
+            teller.appended(session, appended);
+        }
     }
 
     fn answer(op: &Op<CompleteAttempt>, rows: &[Row]) -> Result<Option<WithClaim<Completion>>> {

@@ -19,6 +19,7 @@ use crate::conn::Db;
 use crate::error::Place;
 use crate::rows::{Answer, column};
 use crate::statements::Sql;
+use crate::tell::Teller;
 
 /// A request to a session.
 pub(crate) struct Op<R> {
@@ -67,6 +68,9 @@ pub(crate) trait Verb: Send + Sync + 'static {
         ops: &[Op<Self::Request>],
         locks: Locks,
     ) -> impl Future<Output = Result<Vec<Row>>> + Send;
+
+    /// Tells of what was done.
+    fn tell(_: &Teller, _: &SessionId, _: &Self::Answer) {}
 
     /// The answer to a request, of its rows; none when it was left undone.
     fn answer(op: &Op<Self::Request>, rows: &[Row]) -> Result<Option<Self::Answer>>;
