@@ -62,7 +62,7 @@ begin
     end if;
     if cardinality(d_op) = cardinality(p_session) and s_log is null then
       return query
-      select d.op, 0, 'appended', d.head + 1, d.life, d.at,
+      select d.op, 0, 'appended', d.head, d.life, d.at,
         case
           when p_session[d.op] = any (d_live) then true
           else a2.a2_has_live_1(p_session[d.op], d.life, s_consumer)
@@ -88,7 +88,7 @@ begin
       r.status := 'appended';
       r.n := 1;
       r.clear_index := d_life[v_place];
-      r.head := d_head[v_place] + 1;
+      r.head := d_head[v_place];
       r.at := d_at[v_place];
       r.pending := s_log is not null and a2.a2_touch_logs_1(v_session, r.clear_index, r.head - 1,
         r.head, p_type[v_last : v_last], s_consumer, s_log, s_backfill, s_types_end, s_types,

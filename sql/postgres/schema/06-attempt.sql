@@ -61,6 +61,7 @@ declare
   d_life bigint[];
   d_head bigint[];
   d_at bigint[];
+  d_events integer[];
   d_live boolean[];
   k_place integer := 1;
   k_answer a2.a2_answer_1[];
@@ -69,9 +70,11 @@ begin
     v_locked := a2.a2_locks_1(p_session, p_try);
     v_plain := a2.a2_plain_1(v_locked, p_session);
     if cardinality(v_plain) > 1 then
-      select t.op, t.life, t.head, t.at, t.live into d_op, d_life, d_head, d_at, d_live
+      select t.op, t.life, t.head, t.at, t.events, t.live
+      into d_op, d_life, d_head, d_at, d_events, d_live
       from a2.a2_complete_together_1(v_plain, p_now, p_session, p_consumer, p_kind, p_name, p_idx,
-        p_attempt, p_event_end, c_holder is null, s_consumer) t;
+        p_attempt, p_cause, p_event_end, p_id, p_type, p_payload, p_size,
+        p_target_end, p_target_consumer, p_target_lane, c_holder is null, s_consumer, s_log) t;
       if c_holder is not null and d_op is not null then
         k_answer := a2.a2_claim_together_1(d_op, d_life, d_head, d_at, p_session, c_holder, c_ttl,
           c_limit, c_through, c_run, x_end, case when c_same then s_consumer else c_consumer end);
@@ -97,7 +100,7 @@ begin
     v_known := false;
     if d_op[d_place] = v_op then
       r.status := 'completed';
-      r.n := 0;
+      r.n := d_events[d_place];
       r.clear_index := d_life[d_place];
       r.head := d_head[d_place];
       r.at := d_at[d_place];

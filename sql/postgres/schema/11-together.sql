@@ -57,7 +57,7 @@ $a2$;
 
 -- Appends single events: p_op are the places of operations whose locks are held, of different sessions;
 -- the rest is as in a2_append_1. Only where there is one event and nothing to check but its id, which
--- nobody owns. Answers the operations that were done, where their logs stood, the time, and the
+-- nobody owns. Answers the operations that were done, where their logs stand now, the time, and the
 -- sessions in which a served consumer got a live head.
 do $a2$
 declare
@@ -77,7 +77,7 @@ language plpgsql as $body$
 declare
   v_now bigint := a2.a2_now_1();
 begin
-  select array_agg(f.op), array_agg(f.life), array_agg(f.head), array_agg(f.at)
+  select array_agg(f.op), array_agg(f.life), array_agg(f.head + 1), array_agg(f.at)
   into op, life, head, at
   from (
     select c.op, coalesce(e.life, 0) as life, coalesce(e.idx, 0) as head,
@@ -104,36 +104,14 @@ begin
   end if;
   insert into a2.a2_events
     (session_id, idx, life, created_at, size, event_id, event_type, payload)
-  select p_session[f.op], f.head + 1, f.life, f.at, p_size[p_event_end[f.op]],
+  select p_session[f.op], f.head, f.life, f.at, p_size[p_event_end[f.op]],
     p_id[p_event_end[f.op]], p_type[p_event_end[f.op]], p_payload[p_event_end[f.op]]
   from unnest(op, life, head, at) f(op, life, head, at);
   if p_target_end is null then
     return;
   end if;
-  with added as (
-    insert into a2.a2_heads (session_id, idx, life, kind, status, consumer, name)
-    select p_session[f.op], f.head + 1, f.life,
-      case when p_target_lane[t.k] is null then 0 else 1 end,
-      case
-        when p_target_lane[t.k] is null then 1
-        when coalesce((
-          select h.status = 3 or h.idx <= f.life
-          from a2.a2_heads h
-          where h.session_id = p_session[f.op] and h.consumer = p_target_consumer[t.k]
-            and h.kind = 1 and h.name = p_target_lane[t.k]
-          order by h.idx desc limit 1
-        ), true) then 1
-        else 0
-      end,
-      p_target_consumer[t.k], coalesce(p_target_lane[t.k], '')
-    from unnest(op, life, head) f(op, life, head)
-    cross join lateral generate_series(
-      case f.op when 1 then 1 else p_target_end[f.op - 1] + 1 end, p_target_end[f.op]) t(k)
-    returning session_id, consumer, status
-  )
-  select array_agg(a.session_id) into live
-  from added a
-  where a.status = 1 and (s_consumer is null or a.consumer = any (s_consumer));
+  live := a2.a2_queue_together_1(op, life, head, p_session, p_target_end, p_target_consumer,
+    p_target_lane, s_consumer);
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -256,9 +234,10 @@ $a2$;
 --> statement-breakpoint
 
 -- Completes attempts: p_op are the places of operations whose locks are held, of different sessions; the
--- rest is as in a2_complete_attempt_1. Only current attempts on event cursors and lanes that return
--- nothing and keep no snapshot. Answers the operations that were done, where their logs
--- stand, the time, and whether a served consumer has a live head (where that is asked).
+-- rest is as in a2_complete_attempt_1. Only current attempts on event cursors and lanes that keep no
+-- snapshot and return at most one event (none where logs are declared), whose id nobody owns. Answers
+-- the operations that were done, where their logs stand now, the time, how many events were returned,
+-- and whether a served consumer has a live head (where that is asked).
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -268,27 +247,37 @@ begin
     execute replace(replace($sql$
 create function a2.a2_complete_together_1(
   p_op integer[], p_now bigint[], p_session text[], p_consumer text[], p_kind integer[], p_name text[],
-  p_idx bigint[], p_attempt bigint[], p_event_end integer[], p_live boolean, s_consumer text[],
-  out op integer[], out life bigint[], out head bigint[], out at bigint[], out live boolean[]
+  p_idx bigint[], p_attempt bigint[], p_cause text[],
+  p_event_end integer[], p_id text[], p_type text[], p_payload json[], p_size integer[],
+  p_target_end integer[], p_target_consumer text[], p_target_lane text[],
+  p_live boolean, s_consumer text[], s_log text[],
+  out op integer[], out life bigint[], out head bigint[], out at bigint[], out events integer[],
+  out live boolean[]
 )
 language plpgsql as $body$
 declare
   v_now bigint := a2.a2_now_1();
   v_tid tid[];
   v_next tid[];
+  v_live text[];
 begin
-  select array_agg(f.op), array_agg(f.life), array_agg(f.head), array_agg(f.at), array_agg(f.tid),
-    array_agg(f.next)
-  into op, life, head, at, v_tid, v_next
+  select array_agg(f.op), array_agg(f.life), array_agg(f.head + f.returned), array_agg(f.at),
+    array_agg(f.returned), array_agg(f.tid), array_agg(f.next)
+  into op, life, head, at, events, v_tid, v_next
   from (
-    select c.op, e.life, e.idx as head, coalesce(p_now[c.op], v_now) as at, h.tid,
+    select c.op, c.returned, e.life, e.idx as head, coalesce(p_now[c.op], v_now) as at, h.tid,
       case p_kind[c.op] when 1 then (
         select n.ctid from a2.a2_heads n
         where n.session_id = p_session[c.op] and n.consumer = p_consumer[c.op] and n.kind = 1
           and n.name = p_name[c.op] and n.idx > p_idx[c.op]
         order by n.idx limit 1
       ) end as next
-    from unnest(p_op) c(op)
+    from (
+      select c.op, coalesce(p_event_end[c.op] - case c.op when 1 then 0 else p_event_end[c.op - 1] end, 0)
+        as returned
+      from unnest(p_op) c(op)
+      offset 0
+    ) c
     cross join lateral (
       select e.life, e.idx from a2.a2_events e
       where e.session_id = p_session[c.op] and e.idx >= p_idx[c.op]
@@ -304,7 +293,14 @@ begin
     ) h
     where h.status = 1 and h.claim_holder is not null and h.attempt_count = p_attempt[c.op]
       and not h.pinned and p_idx[c.op] > e.life and p_kind[c.op] <> 2
-      and coalesce(p_event_end[c.op] = case c.op when 1 then 0 else p_event_end[c.op - 1] end, true)
+      and (c.returned = 0 or (
+        c.returned = 1 and s_log is null and e.idx < 9007199254740991 and (
+          select true from a2.a2_events o
+          where o.session_id = p_session[c.op] and o.life = e.life
+            and o.event_id >= p_id[p_event_end[c.op]] and o.event_id <= p_id[p_event_end[c.op]]
+          order by o.event_id limit 1
+        ) is null
+      ))
     offset 0
   ) f;
   if op is null then
@@ -312,17 +308,31 @@ begin
   end if;
   update a2.a2_heads h
   set status = 3, held_until = 0, claim_holder = null, failed_at = null, done_at = f.at,
-    done_attempt = p_attempt[f.op], returned_after = f.head, returned = 0
-  from unnest(op, head, at, v_tid) f(op, head, at, tid)
+    done_attempt = p_attempt[f.op], returned_after = f.head - f.returned, returned = f.returned
+  from unnest(op, head, at, events, v_tid) f(op, head, at, returned, tid)
   where h.ctid = f.tid and h.session_id || '' = p_session[f.op];
   update a2.a2_heads h set status = 1
   from (select n.op, n.next from unnest(op, v_next) n(op, next) where n.next is not null offset 0) n
   where h.ctid = n.next and h.session_id || '' = p_session[n.op];
+  if 1 = any (events) then
+    insert into a2.a2_events
+      (session_id, idx, life, created_at, size, event_id, event_type, payload, cause)
+    select p_session[f.op], f.head, f.life, f.at, p_size[p_event_end[f.op]],
+      p_id[p_event_end[f.op]], p_type[p_event_end[f.op]], p_payload[p_event_end[f.op]],
+      p_cause[f.op]::jsonb
+    from unnest(op, life, head, at, events) f(op, life, head, at, returned)
+    where f.returned = 1;
+    if p_target_end is not null then
+      v_live := a2.a2_queue_together_1(op, life, head, p_session, p_target_end, p_target_consumer,
+        p_target_lane, s_consumer);
+    end if;
+  end if;
   if p_live then
     select array_agg(
       case
         when f.next is not null and (s_consumer is null or p_consumer[f.op] = any (s_consumer))
         then true
+        when p_session[f.op] = any (v_live) then true
         else a2.a2_has_live_1(p_session[f.op], f.life, s_consumer)
       end)
     into live
@@ -332,6 +342,57 @@ end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
     perform a2_private_1(prefix || 'a2_complete_together_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+-- Queues one event of each of the operations p_op, at p_head of its session, on its targets. Answers the
+-- sessions in which a served consumer got a live head.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if to_regproc(prefix || 'a2_queue_together_1') is null then
+    execute replace(replace($sql$
+create function a2.a2_queue_together_1(
+  p_op integer[], p_life bigint[], p_head bigint[], p_session text[], p_target_end integer[],
+  p_target_consumer text[], p_target_lane text[], s_consumer text[]
+) returns text[]
+language plpgsql as $body$
+declare
+  v_live text[];
+begin
+  with added as (
+    insert into a2.a2_heads (session_id, idx, life, kind, status, consumer, name)
+    select p_session[f.op], f.head, f.life,
+      case when p_target_lane[t.k] is null then 0 else 1 end,
+      case
+        when p_target_lane[t.k] is null then 1
+        when coalesce((
+          select h.status = 3 or h.idx <= f.life
+          from a2.a2_heads h
+          where h.session_id = p_session[f.op] and h.consumer = p_target_consumer[t.k]
+            and h.kind = 1 and h.name = p_target_lane[t.k]
+          order by h.idx desc limit 1
+        ), true) then 1
+        else 0
+      end,
+      p_target_consumer[t.k], coalesce(p_target_lane[t.k], '')
+    from unnest(p_op, p_life, p_head) f(op, life, head)
+    cross join lateral generate_series(
+      case f.op when 1 then 1 else p_target_end[f.op - 1] + 1 end, p_target_end[f.op]) t(k)
+    returning session_id, consumer, status
+  )
+  select array_agg(a.session_id) into v_live
+  from added a
+  where a.status = 1 and (s_consumer is null or a.consumer = any (s_consumer));
+  return v_live;
+end
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_queue_together_1');
   end if;
 end
 $a2$;
