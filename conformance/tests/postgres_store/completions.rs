@@ -161,3 +161,42 @@ async fn a_dropped_future_leaves_nothing_behind() {
     assert!(done.unwrap().outcome.completed().is_some());
     assert_eq!(totals.rows().await, 1);
 }
+
+/// The user's SQL fails in ways of its own: the same again fails again.
+#[tokio::test]
+async fn what_the_user_breaks_is_the_users() {
+    let (store, totals, at) = (store().await, Totals::new().await, session("s"));
+    let head = claimed(&store, &at, "e").await;
+    let parent = format!("{}_parent", totals.table);
+    let tables = format!(
+        "create table {parent} (id int primary key);
+         alter table {} add foreign key (orders) references {parent}
+           deferrable initially deferred",
+        totals.table
+    );
+    totals.client.batch_execute(&tables).await.unwrap();
+    let broken = [
+        // A constraint that is checked at the commit.
+        totals.insert(7),
+        "do $$ begin raise exception 'no'; end $$".to_owned(),
+        "select 1 / 0".to_owned(),
+    ];
+    for sql in broken {
+        let done = store.complete_attempt_with(&at, complete(&head), |tx| run(tx, &sql)).await;
+        let error = done.unwrap_err();
+        assert_eq!(error.code(), "INVALID_INPUT", "{sql}: {error}");
+        assert!(error.to_string().starts_with("write: "), "{error}");
+    }
+    // A failure that is passed over.
+    let ignored = store.complete_attempt_with(&at, complete(&head), |tx| {
+        let broken = run(tx, "select 1 / 0");
+        Box::pin(async move {
+            drop(broken.await);
+            Ok(())
+        })
+    });
+    assert_eq!(ignored.await.unwrap_err().code(), "INVALID_INPUT");
+    let done = store.complete_attempt(&at, complete(&head)).await.unwrap();
+    assert!(done.outcome.completed().is_some());
+    assert_eq!(totals.rows().await, 0);
+}

@@ -149,3 +149,73 @@ async fn nobody_waits_for_advisory_locks_of_others() {
     }
     client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
 }
+
+/// A runtime that ends while requests are under way and wait.
+#[test]
+fn a_runtime_may_end_in_the_midst() {
+    let made = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).enable_all().build().unwrap()
+    };
+    let first = made();
+    let store = first.block_on(async { made_store().await });
+    for i in 0..200 {
+        let store = store.clone();
+        first.spawn(async move {
+            let at = session(&format!("s{}", i % 8));
+            let _ = store.append(&at, append(&i.to_string())).await;
+        });
+    }
+    first.block_on(tokio::task::yield_now());
+    drop(first);
+    // Another runtime goes on with the same store.
+    made().block_on(async {
+        let appended = until_done(&store).await;
+        assert_eq!(appended.events[0].id, "after");
+    });
+}
+
+async fn made_store() -> PostgresStore {
+    made().await.connect().await.unwrap()
+}
+
+/// The first runtime's connections ended with it.
+async fn until_done(store: &PostgresStore) -> Appended {
+    for _ in 0..100 {
+        match store.append(&session("after"), append("after")).await {
+            Ok(appended) => return appended,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+    }
+    panic!("the store does not work any more")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_session_does_not_stop_the_others() {
+    let options = made().await.max_connections(4);
+    let store = options.operation_timeout(Duration::from_secs(20)).connect().await.unwrap();
+    let at = session("locked");
+    store.append(&at, append("e")).await.unwrap();
+    // Somebody holds the session's lock.
+    let mut client = client().await;
+    let transaction = client.transaction().await.unwrap();
+    let schema = format!("{store:?}").split('"').nth(1).unwrap().to_owned();
+    let lock = format!("select {schema}.a2_lock_1('locked', false)");
+    transaction.batch_execute(&lock).await.unwrap();
+    let waiting = (0..50).map(|i| {
+        let (store, at) = (store.clone(), at.clone());
+        tokio::spawn(async move { store.append(&at, append(&i.to_string())).await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    for i in 0..50 {
+        let free = session(&format!("free{i}"));
+        let free = store.append(&free, append("e"));
+        let done = tokio::time::timeout(Duration::from_secs(5), free).await;
+        done.expect("a stranger waited").unwrap();
+    }
+    transaction.rollback().await.unwrap();
+    for task in waiting {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(store.head(&at).await.unwrap(), 51);
+}

@@ -160,7 +160,8 @@ impl<'a> ClaimArgs<'a> {
         self.ttl.push(claim.map(|claim| int(claim.ttl().as_millis())));
         self.limit.push(claim.map(|claim| end(claim.max_heads())));
         self.max_failures.push(claim.and_then(|claim| claim.budget()).map(int));
-        self.through.push(claim.map(|claim| index(claim.end())));
+        self.through
+            .push(claim.map(|claim| claim.end()).filter(|end| *end < Index::MAX).map(index));
         self.run.push(claim.map(|claim| end(claim.max_run())));
         for cursor in claim.iter().flat_map(|claim| claim.excluded()) {
             self.excluded_consumer.push(cursor.consumer().as_str());

@@ -30,8 +30,11 @@ use crate::verbs::{Locks, Op, Verb, place};
 const LANES: usize = 2;
 /// A call that takes this long makes room for another: it may wait for a lock.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// Most requests of one call, and most bytes, about.
-const MOST: usize = 64;
+/// Most requests of one call, and most bytes, about. Each holds a lock in the server's table, which is
+/// of a fixed size.
+const MOST: usize = 16;
+/// Most requests that are looked at for such as can go together.
+const LOOKS: usize = 256;
 const WEIGHT: usize = 1024 * 1024;
 
 /// The requests of one verb.
@@ -55,6 +58,12 @@ struct Waiting<V: Verb> {
     op: Op<V::Request>,
     slot: Arc<Slot>,
     answer: oneshot::Sender<Result<V::Answer>>,
+}
+
+impl<V: Verb> Waiting<V> {
+    fn is_wanted(&self) -> bool {
+        !self.answer.is_closed()
+    }
 }
 
 /// Who has a request: it is sent, or its caller has given it up. Never both.
@@ -142,21 +151,25 @@ impl<V: Verb> Coalescer<V> {
         let mut weight = 0;
         while let Some(next) = queue.waiting.pop_front() {
             let request = &next.op.request;
-            let fits = match together.first() {
-                None => true,
-                Some(first) if V::served(&first.op.request) == V::served(request) => {
-                    weight += V::weight(request);
-                    if together.len() == MOST || weight > WEIGHT {
-                        apart.push_back(next);
-                        break;
-                    }
-                    true
-                }
-                Some(_) => false,
-            };
+            let fits = together
+                .first()
+                .is_none_or(|first| V::served(&first.op.request) == V::served(request));
             if !fits || queue.flying.contains(&next.op.session) {
                 apart.push_back(next);
-            } else if next.slot.take() {
+                // What waits for its session is passed over; whoever is sent is not looked for long.
+                if !together.is_empty() && apart.len() > LOOKS {
+                    break;
+                }
+                continue;
+            }
+            let heavier = weight + V::weight(request);
+            if together.len() == MOST || (heavier > WEIGHT && !together.is_empty()) {
+                apart.push_back(next);
+                break;
+            }
+            // Its caller may have given it up.
+            if next.slot.take() {
+                weight = heavier;
                 together.push(next);
             }
         }
@@ -265,10 +278,21 @@ impl<V: Verb> Group<V> {
     /// Does the requests, with all the time that they need.
     async fn alone(mut self) {
         let coalescer = Arc::clone(&self.coalescer);
+        self.run().await;
+        drop(self);
+        coalescer.kick();
+    }
+
+    async fn run(&mut self) {
+        let coalescer = Arc::clone(&self.coalescer);
         let (mut ops, mut answers) = (Vec::new(), Vec::new());
-        for Waiting { op, answer, .. } in self.requests.drain(..) {
+        // A claim that nobody waits for would be held for its whole ttl.
+        for Waiting { op, answer, .. } in self.requests.drain(..).filter(Waiting::is_wanted) {
             ops.push(op);
             answers.push(answer);
+        }
+        if ops.is_empty() {
+            return;
         }
         match coalescer.call(&ops).await {
             Ok(done) => {
@@ -295,8 +319,6 @@ impl<V: Verb> Group<V> {
                 }
             }
         }
-        drop(self);
-        coalescer.kick();
     }
 }
 

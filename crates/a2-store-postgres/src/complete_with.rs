@@ -43,8 +43,10 @@ impl PostgresStore {
     /// whose answer was lost) rolls `write` back too: its effect was committed by the earlier call.
     ///
     /// `write` may be called more than once, its earlier effects rolled back, and must only do what a
-    /// roll-back undoes. It must not commit or roll back, nor touch the tables named `a2_…`. The
-    /// transaction reads what is committed; a stricter isolation level is refused.
+    /// roll-back undoes. It must not commit or roll back, nor touch the tables named `a2_…`, nor call
+    /// the store, which may have no other connection. Through a pooler it must not prepare statements
+    /// (`query_typed` does not). The transaction reads what is committed; a stricter isolation level
+    /// is refused.
     ///
     /// ```no_run
     /// # use a2_store_postgres::*;
@@ -149,8 +151,9 @@ where
     let transaction = begin.start().await.map_err(|error| open.error(error))?;
     // A client that stops in the midst of it does not keep the session's lock.
     let patience = db.timeout().as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+    let planning = if db.is_own() { USUAL_PLANNING } else { "" };
     let settings =
-        format!("{USUAL_PLANNING}; set local idle_in_transaction_session_timeout to {patience}");
+        format!("set local idle_in_transaction_session_timeout to {patience}; {planning}");
     transaction.batch_execute(&settings).await.map_err(|error| open.error(error))?;
     if let Err(error) = write(&transaction).await {
         return failed(error, open);

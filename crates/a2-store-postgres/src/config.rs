@@ -153,6 +153,21 @@ impl PostgresBuilder {
         Ok(store)
     }
 
+    /// Names that the server would cut, or that the functions cannot be made in, are refused.
+    pub(crate) fn check_schema(&self) -> Result<()> {
+        let Some(schema) = &self.schema else { return Ok(()) };
+        let rule = if schema.is_empty() || schema.len() > 63 {
+            "must be 1 to 63 bytes"
+        } else if schema.contains('\0') {
+            "must not contain U+0000"
+        } else if schema.contains("$body$") || schema.contains("$sql$") {
+            "must not contain $body$ or $sql$, which quote the functions' texts"
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid("schema", rule))
+    }
+
     /// The pool that the store takes its connections from.
     pub(crate) fn pool(&self) -> Result<Pool> {
         let url = match &self.source {
@@ -218,6 +233,10 @@ fn parse(field: &'static str, url: &str) -> Result<Config> {
         // A server that is gone without a word is noticed by what waits for it.
         config.tcp_user_timeout(Duration::from_secs(30));
     }
+    if config.get_keepalives_idle() > Duration::from_secs(60) {
+        // And by the connection that listens, which waits for nothing in particular.
+        config.keepalives_idle(Duration::from_secs(60));
+    }
     if config.get_application_name().is_none() {
         config.application_name("a2");
     }
@@ -251,6 +270,20 @@ mod tests {
         assert_eq!(error.code(), "INVALID_INPUT");
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(!format!("{builder:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_made_is_refused() {
+        let check = |name: &str| {
+            let builder = PostgresBuilder::new(Source::Url("postgres://u@h/db".into()));
+            builder.schema(name).check_schema().map_err(|error| error.code())
+        };
+        for name in ["", "a\0b", "a$body$", "$sql$", &"s".repeat(64)] {
+            assert_eq!(check(name), Err("INVALID_INPUT"), "{name:?}");
+        }
+        for name in ["a2", "a \"b\"", "$a2$", &"s".repeat(63)] {
+            assert_eq!(check(name), Ok(()), "{name:?}");
+        }
     }
 
     #[cfg(feature = "tls")]

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::config::Statements;
-use crate::error::{Place, is_rolled_back, is_stale};
+use crate::error::{Place, is_connections, is_rolled_back, is_stale};
 use crate::values::Param;
 
 /// How often a transaction is run again that was rolled back for the sake of another one.
@@ -57,6 +57,16 @@ impl Db {
         self.timeout
     }
 
+    /// Whether the connections are the store's own.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// Most connections, and one.
+    fn most(&self) -> u32 {
+        u32::try_from(self.pool.status().max_size).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// The end of an operation that begins now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
@@ -70,7 +80,7 @@ impl Db {
         params: &[Param<'_>],
     ) -> Result<Vec<Row>> {
         let until = self.deadline();
-        let mut tries = 0;
+        let mut tries: u32 = 0;
         loop {
             let client = self.connection(place, until).await?;
             tries += 1;
@@ -80,10 +90,16 @@ impl Db {
                     drop(client);
                     tokio::time::sleep(Duration::from_millis(1 << tries)).await;
                 }
-                Ok(Err(error)) if tries == 1 && is_stale(&error) => {
-                    client.statement_cache.clear();
+                // Every idle connection may have prepared it before.
+                Ok(Err(error)) if tries <= self.most() && is_stale(&error) => {
+                    drop(Object::take(client));
                 }
-                Ok(Err(error)) => return Err(place.error(error)),
+                Ok(Err(error)) => {
+                    if is_connections(&error) {
+                        drop(Object::take(client));
+                    }
+                    return Err(place.error(error));
+                }
                 Err(_) => {
                     // Nobody else is to wait behind it: the connection is closed.
                     drop(Object::take(client));

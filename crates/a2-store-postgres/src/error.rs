@@ -122,6 +122,10 @@ impl<'a> Place<'a> {
         let text = format!("{}: {}", self.doing, chain(&error));
         let kind = match error.code() {
             Some(code) => self.by_code(code, text),
+            None if is_encoding(&error) => {
+                let rule = format!("must fit what the server takes: {text}");
+                return Error::invalid("request", rule).with_source(error);
+            }
             None if error.is_closed() || is_io(&error) => {
                 ErrorKind::StoreUnavailable { reason: text.into(), outcome_unknown: self.writes }
             }
@@ -176,6 +180,11 @@ impl<'a> Place<'a> {
     pub(crate) fn not_connected(self, error: tokio_postgres::Error) -> Error {
         let text = format!("{}: no connection: {}", self.doing, chain(&error));
         let kind = match error.code() {
+            // A pooler that does not take what it is told about planning.
+            Some(code) if *code == SqlState::PROTOCOL_VIOLATION => ErrorKind::StoreNotConfigured {
+                reason: format!("{text}; through a pooler, connect with Statements::Unnamed")
+                    .into(),
+            },
             Some(code) => Self { writes: false, ..self }.by_code(code, text),
             None => ErrorKind::StoreUnavailable { reason: text.into(), outcome_unknown: false },
         };
@@ -215,6 +224,12 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
     error.source().is_some_and(|source| source.is::<std::io::Error>())
 }
 
+/// A value that cannot be written into the protocol: nothing was sent.
+fn is_encoding(error: &tokio_postgres::Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::InvalidInput)
+}
+
 /// Whether the transaction was rolled back for the sake of another one and goes through when it is run
 /// again.
 pub(crate) fn is_rolled_back(error: &tokio_postgres::Error) -> bool {
@@ -233,7 +248,19 @@ pub(crate) fn is_users(error: &tokio_postgres::Error) -> bool {
 
 /// Whether a statement that this connection prepared is not good any more: nothing was run.
 pub(crate) fn is_stale(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
+    let codes = [
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
+    ];
+    error.code().is_some_and(|code| codes.contains(code))
+}
+
+/// Whether it is the connection's fault, which must not be used again: it leads to a server that does
+/// not write any more, or that is going away.
+pub(crate) fn is_connections(error: &tokio_postgres::Error) -> bool {
+    let Some(code) = error.code().map(SqlState::code) else { return true };
+    code == "25006" || code.starts_with("08") || code.starts_with("57P") || code.starts_with("XX")
 }
 
 #[cfg(test)]

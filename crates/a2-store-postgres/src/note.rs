@@ -112,9 +112,13 @@ impl Notes {
     }
 
     pub(crate) fn add_change(&mut self, change: Changed) {
-        if !self.is_full() {
-            self.changes.push(change);
+        if self.is_full() {
+            return;
         }
+        let bytes: usize =
+            change.patch.values.values().flatten().map(|value| value.byte_len()).sum();
+        // What is too long to be told is not kept either.
+        self.changes.push(if bytes > BYTES { change.without_values() } else { change });
     }
 
     /// Whether there are too many: then they are all of them one.
@@ -139,7 +143,8 @@ impl Notes {
         let mut texts = Texts::new(source);
         for change in self.changes {
             let namespace = change.namespace.clone();
-            let is_told = texts.add(&change) || texts.add(&change.without_values());
+            let has_values = change.fields.is_empty();
+            let is_told = texts.add(&change) || (has_values && texts.add(&change.without_values()));
             if !is_told {
                 texts.add(&(Note::Presence(String::new()).letter(), namespace, 0));
             }

@@ -1,6 +1,7 @@
 //! Making the tables and functions, or seeing that they are there.
 
 use a2_core::{Error, Result};
+use tokio_postgres::IsolationLevel;
 
 use crate::conn::Db;
 use crate::error::Place;
@@ -61,7 +62,9 @@ pub(crate) async fn migrate(db: &Db, schema: Option<&str>) -> Result<()> {
     let place = Place::change("migrate");
     let failed = |error| place.error(error);
     let mut client = db.connection(place, db.deadline()).await?;
-    let transaction = client.transaction().await.map_err(failed)?;
+    // Whoever waited for another must see what that made.
+    let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+    let transaction = begin.start().await.map_err(failed)?;
     transaction.batch_execute(&script(schema)).await.map_err(failed)?;
     transaction.commit().await.map_err(failed)
 }

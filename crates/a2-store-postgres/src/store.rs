@@ -98,6 +98,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn start(options: PostgresBuilder) -> Result<Self> {
+        options.check_schema()?;
         let (pool, listener) = (options.pool()?, options.listener()?);
         let polling = match &listener {
             // For what a lost notification was for.
@@ -119,6 +120,7 @@ impl PostgresStore {
                 listener,
                 poll_floor: options.poll_floor,
                 poll_ceiling: options.poll_ceiling,
+                clock: options.clock.clone(),
             },
         );
         let wake = Arc::new(wake);

@@ -14,7 +14,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use a2_core::live::{Hub, PresenceHub};
-use a2_core::{Field, Index, Namespace, Result, SessionId, Timestamp};
+use a2_core::{
+    Clock, Field, Index, Namespace, Page, PendingPage, Result, Served, SessionId, Timestamp,
+};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{OnceCell, watch};
 use tokio_postgres::{AsyncMessage, Config};
@@ -30,6 +32,10 @@ use crate::{presence_rows, sessions};
 /// Waits between attempts to listen.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(1);
+/// How long it may take until a connection listens.
+const SUBSCRIBING: Duration = Duration::from_secs(10);
+/// How long a change of presence that was too long to be told may take to be read.
+const FILLING: Duration = Duration::from_secs(1);
 /// How long the connection that listens is kept when nothing is open.
 const LINGER: Duration = Duration::from_secs(10);
 /// Two notifications of one store are at least this far apart, so that those of many commits go
@@ -49,6 +55,7 @@ pub(crate) struct Wake {
     listener: Option<(Config, Tls)>,
     poll_floor: Duration,
     poll_ceiling: Duration,
+    clock: Option<Arc<dyn Clock>>,
     channel: OnceCell<String>,
     outbox: Mutex<Outbox>,
     /// Streams and watchers that are open.
@@ -76,6 +83,8 @@ pub(crate) struct WakeOptions {
     pub(crate) listener: Option<(Config, Tls)>,
     pub(crate) poll_floor: Duration,
     pub(crate) poll_ceiling: Duration,
+    /// The clock that replaces the server's.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 impl Wake {
@@ -86,7 +95,7 @@ impl Wake {
         source: &str,
         options: WakeOptions,
     ) -> Self {
-        let WakeOptions { tells, listener, poll_floor, poll_ceiling } = options;
+        let WakeOptions { tells, listener, poll_floor, poll_ceiling, clock } = options;
         Self {
             db,
             sql,
@@ -97,6 +106,7 @@ impl Wake {
             listener,
             poll_floor,
             poll_ceiling,
+            clock,
             channel: OnceCell::new(),
             outbox: Mutex::default(),
             open: watch::Sender::new(0),
@@ -210,7 +220,9 @@ impl Wake {
     async fn listen(&self, config: &Config, tls: &Tls) {
         let mut wait = FIRST_WAIT;
         loop {
-            if let Ok(mut messages) = self.subscribe(config, tls).await {
+            // A server that takes connections and says nothing is tried again.
+            let subscribed = tokio::time::timeout(SUBSCRIBING, self.subscribe(config, tls)).await;
+            if let Ok(Ok(mut messages)) = subscribed {
                 wait = FIRST_WAIT;
                 self.listens.store(true, Ordering::Release);
                 // Before a watcher begins: what it reads then is all there is.
@@ -291,8 +303,12 @@ impl Wake {
         let Ok(namespace) = Namespace::new(&change.namespace) else { return };
         if !change.fields.is_empty() {
             let is_watched = self.presence.watched_namespaces().contains(&namespace);
-            if is_watched && self.fill(&namespace, &mut change).await.is_none() {
-                return self.presence.wake(&namespace);
+            if is_watched {
+                let filled =
+                    tokio::time::timeout(FILLING, self.fill(&namespace, &mut change)).await;
+                if filled != Ok(Some(())) {
+                    return self.presence.wake(&namespace);
+                }
             }
         }
         let expires_at = Timestamp::from_millis(change.expires_at);
@@ -373,7 +389,31 @@ impl Wake {
                     self.hub.reached(&session, head);
                 }
             }
+            if !listens && self.hub.has_watchers() {
+                // What cannot be asked now is asked the next time.
+                let _ = self.hint_pending().await;
+            }
             interval = if found { self.poll_floor } else { (interval * 2).min(self.poll_ceiling) };
+        }
+    }
+}
+
+impl Wake {
+    /// Hints every session in which something can be done, for nobody tells of what others append.
+    async fn hint_pending(&self) -> Result<()> {
+        let now = match &self.clock {
+            Some(clock) => clock.now(),
+            None => sessions::now(&self.db, &self.sql).await?,
+        };
+        let mut page = Page::first();
+        loop {
+            let request = PendingPage::new(Served::ALL).page(page.clone());
+            let injected = self.clock.is_some().then_some(now.as_millis());
+            let pending = sessions::pending(&self.db, &self.sql, &request, injected).await?;
+            let due = pending.sessions.iter().filter(|session| session.not_before <= now);
+            due.for_each(|session| self.hub.hint(&session.session));
+            let Some(next) = pending.next else { return Ok(()) };
+            page = page.and_then(next);
         }
     }
 }

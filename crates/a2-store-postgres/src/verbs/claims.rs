@@ -26,7 +26,7 @@ impl Verb for ClaimVerb {
     }
 
     fn weight(request: &ClaimAvailable) -> usize {
-        400 * request.max_heads() + 50 * request.excluded().len()
+        claim_weight(request)
     }
 
     async fn call(
@@ -72,6 +72,11 @@ impl Verb for ClaimVerb {
         let claim = rows::claim(rows, place, &op.session)?;
         claim.map(Some).ok_or_else(|| place.unreadable("the claim has no answer"))
     }
+}
+
+/// What a claim may answer, about.
+pub(super) fn claim_weight(request: &ClaimAvailable) -> usize {
+    16 * 1024 * request.max_heads() * request.max_run().min(16) + 50 * request.excluded().len()
 }
 
 /// The claims that a holder names, of several requests.

@@ -6,6 +6,7 @@ use a2_core::{
 use tokio_postgres::Row;
 
 use super::append::{appended, cause_text, weight};
+use super::claims::claim_weight;
 use super::{Locks, Op, Verb, not_found, outcome, place, refusal, sessions, times};
 use crate::args::{ClaimArgs, EventArgs, HeadArgs, ServedArgs, index};
 use crate::conn::Db;
@@ -26,7 +27,7 @@ impl Verb for CompleteVerb {
     }
 
     fn weight(request: &CompleteAttempt) -> usize {
-        let claimed = request.next_claim().map_or(0, |claim| 400 * claim.max_heads());
+        let claimed = request.next_claim().map_or(0, claim_weight);
         200 + weight(request.returned()) + claimed
     }
 

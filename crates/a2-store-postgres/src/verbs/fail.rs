@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use a2_core::{FailAttempt, Failure, Result, Served, WithClaim};
 use tokio_postgres::Row;
 
+use super::claims::claim_weight;
 use super::{Locks, Op, Verb, not_found, outcome, place, sessions, times};
 use crate::args::{ClaimArgs, HeadArgs, ServedArgs};
 use crate::conn::Db;
@@ -24,8 +25,7 @@ impl Verb for FailVerb {
     }
 
     fn weight(request: &FailAttempt) -> usize {
-        200 + request.error().len()
-            + request.next_claim().map_or(0, |claim| 400 * claim.max_heads())
+        200 + request.error().len() + request.next_claim().map_or(0, claim_weight)
     }
 
     async fn call(db: &Db, sql: &Sql, ops: &[Op<FailAttempt>], locks: Locks) -> Result<Vec<Row>> {
