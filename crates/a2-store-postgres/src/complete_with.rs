@@ -22,7 +22,8 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// The store's own connections plan for the store's statements; the user's are planned as usual.
 const USUAL_PLANNING: &str = "set local plan_cache_mode to auto; set local enable_seqscan to on; \
                               set local enable_bitmapscan to on; set local enable_sort to on; \
-                              set local enable_incremental_sort to on";
+                              set local enable_incremental_sort to on; \
+                              set local enable_hashjoin to on; set local enable_mergejoin to on";
 
 /// How a try ended.
 enum Tried {

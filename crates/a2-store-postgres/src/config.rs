@@ -17,7 +17,7 @@ use crate::tls::Tls;
 /// be: a function's cached plan is made once, for a database that may be empty then.
 const PLANNING: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off \
                         -c enable_bitmapscan=off -c enable_sort=off -c enable_incremental_sort=off \
-                        -c jit=off";
+                        -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off";
 
 /// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -54,7 +54,8 @@ begin
       message = 'a2 functions need the isolation level read committed, not '
         || current_setting('transaction_isolation');
   end if;
-  return current_setting('enable_sort') = 'off' or a2.a2_seek_1();
+  return (current_setting('enable_sort') = 'off' and current_setting('enable_hashjoin') = 'off')
+    or a2.a2_seek_1();
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -81,6 +82,7 @@ language plpgsql as $body$
 begin
   perform set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
     set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true),
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
   return true;
 end

@@ -419,8 +419,8 @@ declare
   v_free boolean;
   v_plain integer[];
   -- What was claimed together.
-  k_place integer := 1;
   k_answer a2.a2_answer_1[];
+  v_done a2.a2_answer_1;
 begin
   if cardinality(p_session) > 1 then
     v_locked := a2.a2_locks_1(p_session, p_try);
@@ -436,25 +436,22 @@ begin
     v_session := p_session[v_op];
     v_first := v_last + 1;
     v_last := coalesce(x_end[v_op], v_last);
-    if k_answer[k_place].op = v_op then
-      r := null;
-      r.op := v_op;
-      r.part := 2;
-      r.status := 'claimed';
-      r.head := k_answer[k_place].head;
-      r.clear_index := k_answer[k_place].clear_index;
-      r.at := k_answer[k_place].at;
-      return next r;
-      r := k_answer[k_place];
-      r.head := null;
-      r.clear_index := null;
-      r.at := null;
-      return next r;
-      k_place := k_place + 1;
-      continue;
-    end if;
     r := null;
     r.op := v_op;
+    v_done := k_answer[v_op];
+    if v_done.op = v_op then
+      r.part := 2;
+      r.status := 'claimed';
+      r.head := v_done.head;
+      r.clear_index := v_done.clear_index;
+      r.at := v_done.at;
+      return next r;
+      v_done.head := null;
+      v_done.clear_index := null;
+      v_done.at := null;
+      return next v_done;
+      continue;
+    end if;
     if v_locked is null then
       v_free := a2.a2_lock_1(v_session, p_try);
     else

@@ -63,8 +63,8 @@ declare
   d_at bigint[];
   d_events integer[];
   d_live boolean[];
-  k_place integer := 1;
   k_answer a2.a2_answer_1[];
+  v_done a2.a2_answer_1;
 begin
   if cardinality(p_session) > 1 then
     v_locked := a2.a2_locks_1(p_session, p_try);
@@ -208,7 +208,8 @@ begin
       end if;
     end if;
 
-    if k_answer[k_place].op = v_op then
+    v_done := k_answer[v_op];
+    if v_done.op = v_op then
       r.pending := true;
     elsif r.status = 'completed' and not r.pending and not v_known then
       -- What was just made live need not be looked for, nor what the claim will find.
@@ -231,7 +232,7 @@ begin
       return query select * from a2.a2_events_of_1(v_op, v_session, v_life, p_id[v_first : v_last]);
     end if;
     continue when c_holder[v_op] is null or r.status not in ('completed', 'replayed', 'superseded');
-    if k_answer[k_place].op = v_op then
+    if v_done.op = v_op then
       if not c_same then
         r.pending := a2.a2_has_live_1(v_session, v_life, s_consumer);
       end if;
@@ -241,12 +242,10 @@ begin
       r.n := null;
       r.pending := null;
       return next r;
-      r := k_answer[k_place];
-      r.head := null;
-      r.clear_index := null;
-      r.at := null;
-      return next r;
-      k_place := k_place + 1;
+      v_done.head := null;
+      v_done.clear_index := null;
+      v_done.at := null;
+      return next v_done;
     elsif c_same then
       foreach r in array a2.a2_claim_1(r, v_session, c_holder[v_op], c_ttl[v_op],
         c_limit[v_op], c_max_failures[v_op], c_through[v_op], c_run[v_op],

@@ -31,7 +31,8 @@ end
 $a2$;
 --> statement-breakpoint
 
--- The operations that may be done together: their locks are held, and their sessions are different.
+-- The operations that may be done together: the first of each session whose lock is held. What is left
+-- of a session comes after them.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -42,10 +43,16 @@ begin
 create function a2.a2_plain_1(p_locked boolean[], p_session text[]) returns integer[]
 language plpgsql as $body$
 begin
-  if (select count(distinct s.id) from unnest(p_session) s(id)) < cardinality(p_session) then
-    return '{}';
+  if (select count(distinct s.id) from unnest(p_session) s(id)) = cardinality(p_session) then
+    return array_positions(p_locked, true);
   end if;
-  return array_positions(p_locked, true);
+  return array(
+    select min(s.n)::integer
+    from unnest(p_session, p_locked) with ordinality s(id, locked, n)
+    where s.locked
+    group by s.id
+    order by 1
+  );
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
@@ -157,8 +164,8 @@ $a2$;
 
 -- Claims one head each for operations whose locks are held, of different sessions: p_life, p_head and
 -- p_at are in the order of p_op, the rest is as in a2_claim_available_1. Only where one head of the one
--- consumer is wanted, nothing is left out, and no head is due. Answers a row of part 3 for each that was
--- done, which also has the log's head, marker and time.
+-- consumer is wanted, nothing is left out, and no head is due. Answers, at the place of each operation
+-- that was done, a row of part 3, which also has the log's head, marker and time.
 do $a2$
 declare
   prefix text := quote_ident(current_schema()) || '.';
@@ -221,7 +228,7 @@ begin
       n.cause, n.created_at, h.attempt_count, h.first_claimed_at, h.last_claimed_at, h.claim_holder,
       h.held_until, h.failure_count, h.last_failed_at, h.last_failed_attempt, h.last_error
   loop
-    v_answer := v_answer || r;
+    v_answer[r.op] := r;
   end loop;
   return v_answer;
 end
