@@ -73,7 +73,18 @@ begin
     passed := v_last;
     return;
   end if;
-  -- Every row up to v_done is done; the first one after v_open is not.
+  -- Every row up to v_done is done; the first one after v_open is not. Mostly it is the first of all.
+  select h.idx, h.status into v_idx, v_status
+  from a2.a2_heads h
+  where h.session_id = p_session and h.consumer = p_consumer and h.kind = 1 and h.name = p_lane
+    and h.idx > p_life
+  order by h.idx limit 1;
+  if v_status <> 3 then
+    passed := p_life;
+    head := v_idx;
+    return;
+  end if;
+  v_done := v_idx;
   head := v_last;
   v_open := v_last - 1;
   while v_done < v_open loop
