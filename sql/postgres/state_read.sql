@@ -37,18 +37,45 @@ left join snapshot s on true
 union all
 select 1, l.head, l.clear_index, l.latest, e.idx, e.event_id, e.event_type, e.payload,
   e.cause::text, e.created_at
-from log l
-cross join lateral (
-  select e.*, sum(e.bytes) over (order by e.idx rows unbounded preceding) - e.bytes as before
+from (
+  select l.*, case
+      when coalesce((
+        select sum(e.bytes) from (
+          select coalesce(e.size, octet_length(e.payload::text)) as bytes
+          from a2.a2_events e
+          where e.session_id = $1::text and e.idx > l.first and e.idx <= l.last
+          order by e.idx
+          limit 10000
+        ) e
+      ), 0) <= 16777216 then l.last
+      else (
+        select e.idx from (
+          select e.idx, sum(e.bytes) over (order by e.idx rows unbounded preceding) as total
+          from (
+            select e.idx, coalesce(e.size, octet_length(e.payload::text)) as bytes
+            from a2.a2_events e
+            where e.session_id = $1::text and e.idx > l.first and e.idx <= l.last
+            order by e.idx
+            limit 10000
+          ) e
+        ) e
+        where e.total > 16777216
+        order by e.idx
+        limit 1
+      )
+    end as cut
   from (
-    select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at,
-      coalesce(e.size, octet_length(e.payload::text)) as bytes
-    from a2.a2_events e
-    where e.session_id = $1::text
-      and e.idx > greatest((select s.up_to_index from snapshot s), l.clear_index - 1, 0)
-      and e.idx <= least($3::bigint, l.head)
-    order by e.idx
-    limit 10000
-  ) e
+    select l.*, greatest((select s.up_to_index from snapshot s), l.clear_index - 1, 0) as first,
+      least($3::bigint, l.head) as last
+    from log l
+    offset 0
+  ) l
+  offset 0
+) l
+cross join lateral (
+  select e.idx, e.event_id, e.event_type, e.payload, e.cause, e.created_at
+  from a2.a2_events e
+  where e.session_id = $1::text and e.idx > l.first and e.idx <= l.cut
+  order by e.idx
+  limit 10000
 ) e
-where e.before <= 16777216
