@@ -50,6 +50,7 @@ enum Backend {
     Memory,
     Sqlite,
     Postgres,
+    PostgresPgbouncer,
     Redis,
     RedisCluster,
 }
@@ -74,8 +75,12 @@ impl Backend {
             Self::Sqlite => Ok(Arc::new(Sqlite::default())),
             #[cfg(feature = "postgres")]
             Self::Postgres => Ok(Arc::new(Postgres::new(servers.into()))),
+            #[cfg(feature = "postgres")]
+            Self::PostgresPgbouncer => Ok(Arc::new(Postgres::through_pgbouncer(servers.into()))),
             #[cfg(not(feature = "postgres"))]
-            Self::Postgres => bail!("this program was built without it: add --features postgres"),
+            Self::Postgres | Self::PostgresPgbouncer => {
+                bail!("this program was built without it: add --features postgres")
+            }
             Self::Redis | Self::RedisCluster => bail!(
                 "the backend {self:?} does not exist yet in version {}: there are memory, sqlite \
                  and, unfinished, postgres",

@@ -61,8 +61,9 @@ fn replaced_by(command: &mut Command) -> Result<()> {
 
 /// What the suite is built with beside the embedded backends, by the backends that it is to run on.
 pub(crate) fn suite_features(args: &[String]) -> Option<String> {
-    let asked = args.iter().any(|arg| arg == "--backend=postgres")
-        || args.windows(2).any(|pair| pair == ["--backend", "postgres"]);
+    let is = |name: &str| name.starts_with("postgres");
+    let asked = args.iter().filter_map(|arg| arg.strip_prefix("--backend=")).any(is)
+        || args.windows(2).any(|pair| pair[0] == "--backend" && is(&pair[1]));
     asked.then(|| format!("postgres,{}", servers_features(args)))
 }
 
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(features(&["--filter", "postgres"]), None);
         let local = ["--backend", "postgres", "--servers", "local"];
         assert_eq!(features(&local).as_deref(), Some("postgres,servers"));
-        let docker = ["--servers=docker", "--backend=postgres"];
+        let docker = ["--servers=docker", "--backend=postgres-pgbouncer"];
         assert_eq!(features(&docker).as_deref(), Some("postgres,docker"));
     }
 

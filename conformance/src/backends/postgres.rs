@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2_core::{Clock, Index, SessionId};
-use a2_store_postgres::PostgresStore;
+use a2_store_postgres::tokio_postgres::{self, NoTls};
+use a2_store_postgres::{PostgresStore, Statements};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use crate::servers::{self, PostgresServer, Servers, fresh_name};
+use crate::servers::{self, PgBouncer, PgBouncerOptions, PostgresServer, Servers, fresh_name};
 use crate::{BoxError, Factory, Isolation, Setup, Subject, async_trait};
 
 /// Connections of one handle.
@@ -18,15 +19,22 @@ const CONNECTIONS: usize = 4;
 /// Opens Postgres stores in schemas of one server.
 pub struct Postgres {
     servers: Servers,
-    server: OnceCell<Arc<PostgresServer>>,
+    pooled: bool,
+    server: OnceCell<Arc<Server>>,
     shared: OnceCell<Arc<Schema>>,
     /// Stores on one schema have one clock: those with the server's share a schema of their own.
     shared_live: OnceCell<Arc<Schema>>,
 }
 
+/// A server, and perhaps what stands before it. The order is that of their ends.
+struct Server {
+    bouncer: Option<PgBouncer>,
+    postgres: PostgresServer,
+}
+
 /// A schema with a store's tables.
 struct Schema {
-    server: Arc<PostgresServer>,
+    server: Arc<Server>,
     name: String,
 }
 
@@ -36,15 +44,32 @@ impl Postgres {
     pub fn new(servers: Servers) -> Self {
         Self {
             servers,
+            pooled: false,
             server: OnceCell::new(),
             shared: OnceCell::new(),
             shared_live: OnceCell::new(),
         }
     }
 
+    /// The same through a PgBouncer in transaction mode, which has two connections to the server for
+    /// each user and database; what notifies listens at the server itself.
+    #[must_use]
+    pub fn through_pgbouncer(servers: Servers) -> Self {
+        Self { pooled: true, ..Self::new(servers) }
+    }
+
+    async fn start(&self) -> Result<Arc<Server>, BoxError> {
+        let postgres = servers::postgres(self.servers).await?;
+        let options = PgBouncerOptions::new().setting("default_pool_size", 2);
+        let bouncer = match self.pooled {
+            true => Some(options.setting("max_client_conn", 1_000).start(&postgres).await?),
+            false => None,
+        };
+        Ok(Arc::new(Server { bouncer, postgres }))
+    }
+
     async fn schema(&self) -> Result<Arc<Schema>, BoxError> {
-        let start = || async { servers::postgres(self.servers).await.map(Arc::new) };
-        let server = Arc::clone(self.server.get_or_try_init(start).await?);
+        let server = Arc::clone(self.server.get_or_try_init(|| self.start()).await?);
         let schema = Schema { server, name: fresh_name() };
         let store = connect(&schema, None).await?;
         store.migrate().await?;
@@ -56,7 +81,7 @@ impl Postgres {
 #[async_trait]
 impl Factory for Postgres {
     fn name(&self) -> &str {
-        "postgres"
+        if self.pooled { "postgres-pgbouncer" } else { "postgres" }
     }
 
     async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
@@ -76,7 +101,14 @@ async fn connect(
     schema: &Schema,
     clock: Option<Arc<dyn Clock>>,
 ) -> Result<PostgresStore, BoxError> {
-    let mut builder = PostgresStore::builder(schema.server.url())
+    let direct = schema.server.postgres.url();
+    let builder = match &schema.server.bouncer {
+        None => PostgresStore::builder(direct),
+        Some(bouncer) => {
+            PostgresStore::builder(bouncer.url()).statements(Statements::Unnamed).listen_at(direct)
+        }
+    };
+    let mut builder = builder
         .schema(&schema.name)
         .max_connections(CONNECTIONS)
         .operation_timeout(Duration::from_secs(30));
@@ -123,9 +155,13 @@ impl Drop for Closes {
 
 /// Deletes an event's row behind the store's back.
 async fn lose_event(schema: &Schema, session: &SessionId, index: Index) -> Result<(), BoxError> {
-    let store = connect(schema, None).await?;
-    let client = store.pool().get().await?;
-    let sql = format!("delete from {}.a2_events where session_id = $1 and idx = $2", schema.name);
+    let url = schema.server.postgres.url();
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let driven = tokio::spawn(connection);
+    let table = format!("{}.a2_events", schema.name);
+    let sql = format!("delete from {table} where session_id = $1 and idx = $2");
     let rows = client.execute(&sql, &[&session.as_str(), &i64::try_from(index.get())?]).await?;
+    drop(client);
+    driven.await??;
     if rows == 1 { Ok(()) } else { Err(format!("{rows} rows were deleted").into()) }
 }
