@@ -26,9 +26,10 @@ begin
     raise exception using errcode = '42602',
       message = 'the schema''s name must not contain $body$ or $sql$, which quote what is made in it';
   end if;
-  if to_regclass(format('%I.a2_events', current_schema())) is not null and not exists (
-    select from pg_attribute a
-    where a.attrelid = to_regclass(format('%I.a2_events', current_schema())) and a.attname = 'life'
+  if exists (
+    select from pg_class c
+    where c.relname = 'a2_events' and c.relnamespace = quote_ident(current_schema())::regnamespace
+      and not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'life')
   ) then
     raise exception using errcode = 'A2003',
       message = format('the schema %I has a table a2_events of another layout: use another schema',
@@ -44,7 +45,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_events', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_events' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_events (
       session_id text collate "C" not null,
       idx bigint not null,
@@ -65,7 +68,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_events_id', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_events_id' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create unique index a2_events_id on a2_events (session_id, life, event_id);
   end if;
 end
@@ -75,7 +80,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_events_type', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_events_type' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_events_type on a2_events (session_id, event_type, idx);
   end if;
 end
@@ -90,7 +97,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_heads', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_heads' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_heads (
       session_id text collate "C" not null,
       idx bigint not null,
@@ -126,7 +135,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_heads_live', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_heads_live' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_heads_live on a2_heads (session_id, life, consumer, held_until, idx, kind, name)
       where status = 1;
   end if;
@@ -137,7 +148,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_heads_dead', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_heads_dead' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_heads_dead on a2_heads (session_id, life, idx, consumer, kind, name)
       where status = 2;
   end if;
@@ -150,7 +163,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_logs', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_logs' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_logs (
       session_id text collate "C" not null,
       consumer text collate "C" not null,
@@ -169,7 +184,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_clears', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_clears' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_clears (
       session_id text collate "C" not null primary key,
       clear_index bigint not null,
@@ -185,7 +202,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_reclaims', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_reclaims' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_reclaims (
       session_id text collate "C" not null primary key,
       life bigint not null,
@@ -202,7 +221,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_snapshots', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_snapshots' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_snapshots (
       session_id text collate "C" not null,
       reducer_name text collate "C" not null,
@@ -219,7 +240,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_snapshot_pins', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_snapshot_pins' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_snapshot_pins (
       session_id text collate "C" not null,
       idx bigint not null,
@@ -238,7 +261,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_snapshot_pins_snapshot', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_snapshot_pins_snapshot' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_snapshot_pins_snapshot
       on a2_snapshot_pins (session_id, reducer_name, up_to_index);
   end if;
@@ -250,7 +275,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_timers', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_timers' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_timers (
       session_id text collate "C" not null,
       timer_key text collate "C" not null,
@@ -272,7 +299,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_timers_session_due', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_timers_session_due' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_timers_session_due on a2_timers (session_id, due_at, timer_key);
   end if;
 end
@@ -282,7 +311,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_timers_due', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_timers_due' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_timers_due on a2_timers (due_at, session_id);
   end if;
 end
@@ -292,7 +323,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_timers_origin', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_timers_origin' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_timers_origin on a2_timers (session_id, origin_index)
       where origin_index is not null;
   end if;
@@ -303,7 +336,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_presence', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_presence' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create table a2_presence (
       namespace text collate "C" not null,
       participant text collate "C" not null,
@@ -322,7 +357,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regclass(format('%I.a2_presence_expiry', current_schema())) is null then
+  if not exists (select from pg_class
+    where relname = 'a2_presence_expiry' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create index a2_presence_expiry on a2_presence (namespace, expires_at);
   end if;
 end
@@ -335,7 +372,9 @@ $a2$;
 do $a2$
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regtype(format('%I.a2_answer_1', current_schema())) is null then
+  if not exists (select from pg_type
+    where typname = 'a2_answer_1' and typnamespace = quote_ident(current_schema())::regnamespace)
+  then
     create type a2_answer_1 as (
       op integer,
       part integer,

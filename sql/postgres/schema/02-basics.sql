@@ -13,7 +13,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_private_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_private_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_private_1(p_function text) returns void
 language plpgsql as $body$
@@ -44,7 +46,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_ready_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_ready_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_ready_1() returns boolean
 language plpgsql as $body$
@@ -75,7 +79,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_seek_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_seek_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_seek_1() returns boolean
 language plpgsql as $body$
@@ -101,7 +107,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_lock_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_lock_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_lock_1(p_session text, p_try boolean) returns boolean
 language sql as $body$
@@ -123,7 +131,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_now_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_now_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_now_1() returns bigint
 language sql as $body$
@@ -142,7 +152,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_corrupt_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_corrupt_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_corrupt_1(p_session text, p_idx bigint, p_reason text) returns boolean
 language plpgsql as $body$

@@ -9,7 +9,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_has_live_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_has_live_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_has_live_1(p_session text, p_life bigint, p_consumers text[]) returns boolean
 language plpgsql as $body$
@@ -55,7 +57,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_is_current_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_is_current_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_is_current_1(p_session text, p_life bigint, p_cause json) returns boolean
 language plpgsql as $body$
@@ -88,7 +92,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_enqueue_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_enqueue_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_enqueue_1(
   p_session text, p_life bigint, p_idx bigint, p_consumer text, p_lane text
@@ -128,7 +134,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_store_events_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_store_events_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_store_events_1(
   p_session text, p_life bigint, p_head bigint, p_now bigint,
@@ -188,7 +196,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_next_taken_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_next_taken_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_next_taken_1(p_session text, p_types text[], p_after bigint, p_head bigint)
 returns bigint
@@ -225,7 +235,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_log_position_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_log_position_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_log_position_1(p_session text, p_life bigint, p_consumer text, p_log text)
 returns bigint
@@ -262,7 +274,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_touch_log_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_touch_log_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_touch_log_1(
   p_session text, p_life bigint, p_before bigint, p_head bigint,
@@ -323,7 +337,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_touch_logs_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_touch_logs_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_touch_logs_1(
   p_session text, p_life bigint, p_before bigint, p_head bigint, p_taken text[],
@@ -359,7 +375,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_slice_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_slice_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_slice_1(p_end integer[], p_types text[], p_k integer) returns text[]
 language plpgsql immutable as $body$
@@ -382,7 +400,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_log_types_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_log_types_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_log_types_1(
   p_session text, p_consumer text, p_log text,
@@ -414,7 +434,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_is_pinned_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_is_pinned_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_is_pinned_1(p_session text, p_reducer text, p_index bigint) returns boolean
 language plpgsql as $body$
@@ -440,7 +462,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_release_pins_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_release_pins_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_release_pins_1(
   p_session text, p_consumer text, p_kind integer, p_name text, p_idx bigint
@@ -487,7 +511,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_finish_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_finish_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_finish_1(
   p_session text, p_tid tid, p_next tid, p_consumer text, p_kind integer, p_name text, p_idx bigint,
@@ -525,7 +551,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_advance_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_advance_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_advance_1(
   p_session text, p_life bigint, p_head bigint, p_consumer text, p_log text, p_position bigint,

@@ -16,7 +16,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_append_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_append_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_append_1(
   p_try boolean, p_now bigint[], p_session text[], p_expected bigint[], p_origin bigint[],
@@ -241,7 +243,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_owner_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_owner_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_owner_1(p_session text, p_life bigint, p_id text) returns bigint
 language plpgsql as $body$
@@ -268,7 +272,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_owned_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_owned_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_owned_1(p_session text, p_life bigint, p_id text[]) returns text[]
 language plpgsql as $body$
@@ -299,7 +305,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_events_of_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_events_of_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_events_of_1(p_op integer, p_session text, p_life bigint, p_id text[])
 returns setof a2.a2_answer_1

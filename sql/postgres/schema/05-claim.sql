@@ -14,7 +14,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_claim_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_claim_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_claim_1(
   p_outcome a2.a2_answer_1, p_session text, p_holder text, p_ttl bigint, p_limit integer,
@@ -282,7 +284,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_live_consumers_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_live_consumers_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_live_consumers_1(p_session text, p_life bigint) returns text[]
 language plpgsql stable as $body$
@@ -317,7 +321,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_run_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_run_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_run_1(
   p_op integer, p_session text, p_after bigint, p_through bigint, p_limit integer, p_bytes bigint,
@@ -400,7 +406,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_claim_available_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_claim_available_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_claim_available_1(
   p_try boolean, p_now bigint[], p_session text[],

@@ -17,7 +17,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_complete_attempt_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_complete_attempt_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_complete_attempt_1(
   p_try boolean, p_now bigint[], p_session text[], p_consumer text[], p_kind integer[], p_name text[],
@@ -281,7 +283,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_returned_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_returned_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_returned_1(p_session text, p_after bigint, p_count integer) returns text[]
 language plpgsql as $body$
@@ -321,7 +325,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_fail_attempt_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_fail_attempt_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_fail_attempt_1(
   p_try boolean, p_now bigint[], p_session text[], p_consumer text[], p_kind integer[], p_name text[],

@@ -7,7 +7,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_log_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_log_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_log_1(p_session text, out life bigint, out head bigint)
 language plpgsql as $body$
@@ -34,7 +36,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_redrive_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_redrive_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_redrive_1(
   p_now bigint, p_session text, p_consumer text, p_kind integer, p_name text, p_idx bigint,
@@ -101,7 +105,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_wake_log_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_wake_log_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_wake_log_1(
   p_session text, p_consumer text, p_log text, p_types text[], p_backfill boolean
@@ -137,7 +143,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_log_head_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_log_head_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_log_head_1(p_session text, p_life bigint, p_consumer text, p_log text)
 returns bigint
@@ -168,7 +176,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_clear_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_clear_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_clear_1(
   p_now bigint, p_session text, p_id text, p_if_last bigint, p_cause text
@@ -223,7 +233,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_put_snapshots_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_put_snapshots_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_put_snapshots_1(
   p_session text, p_reducer text, p_index bigint[], p_state json[],

@@ -8,7 +8,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_schedule_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_schedule_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_schedule_1(
   p_now bigint, p_session text, p_key text, p_after bigint, p_origin bigint,
@@ -54,7 +56,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_unschedule_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_unschedule_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_unschedule_1(p_session text, p_key text) returns boolean
 language plpgsql as $body$
@@ -91,7 +95,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_fire_timers_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_fire_timers_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_fire_timers_1(
   p_now bigint, p_session text, p_limit integer,
@@ -191,7 +197,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_set_presence_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_set_presence_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_set_presence_1(
   p_now bigint, p_namespace text, p_participant text, p_seen bigint, p_ttl bigint,
@@ -274,7 +282,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_expire_presence_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_expire_presence_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_expire_presence_1(p_namespace text, p_now bigint) returns void
 language plpgsql as $body$

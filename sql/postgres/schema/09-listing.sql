@@ -8,7 +8,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_cursor_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_cursor_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_cursor_1(
   p_row a2.a2_answer_1, p_session text, p_consumer text, p_kind integer, p_name text, p_idx bigint
@@ -47,7 +49,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_lane_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_lane_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_lane_1(
   p_session text, p_life bigint, p_consumer text, p_lane text, out passed bigint, out head bigint
@@ -119,7 +123,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_cursors_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_cursors_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_cursors_1(
   p_session text, p_consumer text, p_rank integer, p_name text, p_idx bigint, p_limit integer
@@ -258,7 +264,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_pending_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_pending_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_pending_1(
   p_after text, p_limit integer, p_now bigint, p_consumers text[],

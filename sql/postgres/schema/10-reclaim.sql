@@ -11,7 +11,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_reclaim_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_reclaim_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_reclaim_1(p_session text, out deleted bigint, out done boolean)
 language plpgsql as $body$

@@ -11,7 +11,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_locks_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_locks_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_locks_1(p_session text[], p_try boolean) returns boolean[]
 language plpgsql as $body$
@@ -38,7 +40,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_plain_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_plain_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_plain_1(p_locked boolean[], p_session text[]) returns integer[]
 language plpgsql as $body$
@@ -71,7 +75,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_append_together_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_append_together_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_append_together_1(
   p_op integer[], p_now bigint[], p_session text[], p_expected bigint[], p_origin bigint[],
@@ -134,7 +140,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_stand_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_stand_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_stand_1(
   p_op integer[], p_now bigint[], p_session text[],
@@ -171,7 +179,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_claim_together_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_claim_together_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_claim_together_1(
   p_op integer[], p_life bigint[], p_head bigint[], p_at bigint[], p_session text[],
@@ -250,7 +260,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_complete_together_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_complete_together_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_complete_together_1(
   p_op integer[], p_now bigint[], p_session text[], p_consumer text[], p_kind integer[], p_name text[],
@@ -361,7 +373,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_queue_together_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_queue_together_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_queue_together_1(
   p_op integer[], p_life bigint[], p_head bigint[], p_session text[], p_target_end integer[],

@@ -10,7 +10,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_renew_claims_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_renew_claims_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_renew_claims_1(
   p_try boolean, p_now bigint[], p_session text[], p_holder text[], p_ttl bigint[],
@@ -99,7 +101,9 @@ declare
   prefix text := quote_ident(current_schema()) || '.';
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
-  if to_regproc(prefix || 'a2_release_claims_1') is null then
+  if not exists (select from pg_proc
+    where proname = 'a2_release_claims_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
     execute replace(replace($sql$
 create function a2.a2_release_claims_1(
   p_try boolean, p_session text[], p_holder text[], p_claim_end integer[],
