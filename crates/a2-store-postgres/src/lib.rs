@@ -33,9 +33,9 @@
 //!
 //! # What is not there yet
 //!
-//! The store passes the conformance suite. It is not released: databases of the earlier A2 (the npm
-//! package, up to 0.22) are not upgraded, a schema that holds such tables is refused; and it has been
-//! tested on few versions of Postgres and measured on one machine.
+//! The store passes the conformance suite. But databases of the earlier A2 (the npm package, up to 0.22)
+//! are not upgraded, a schema that holds such tables is refused; and it has been tested on few versions
+//! of Postgres.
 //!
 //! # Tables
 //!
