@@ -146,6 +146,27 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- This much later, at least 1 (0 is free) and at most the last time there is.
+do $a2$
+declare
+  prefix text := quote_ident(current_schema()) || '.';
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if not exists (select from pg_proc
+    where proname = 'a2_after_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+  then
+    execute replace(replace($sql$
+create function a2.a2_after_1(p_at bigint, p_span bigint) returns bigint
+language sql immutable as $body$
+  select greatest(least(p_at, 9223372036854775807 - p_span) + p_span, 1)
+$body$
+$sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
+    perform a2_private_1(prefix || 'a2_after_1');
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- Stored data breaks an invariant: everything of the transaction is undone.
 do $a2$
 declare

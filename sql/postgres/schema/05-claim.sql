@@ -35,7 +35,7 @@ declare
   v_heads refcursor;
   v_life bigint := p_outcome.clear_index;
   v_now bigint := p_outcome.at;
-  v_until bigint := greatest(p_outcome.at + p_ttl, 1);
+  v_until bigint := a2.a2_after_1(p_outcome.at, p_ttl);
   v_all boolean := coalesce(cardinality(x_consumer), 0) = 0;
   v_through bigint := coalesce(p_through, 9007199254740991);
   v_consumers text[] := coalesce(p_consumer, a2.a2_live_consumers_1(p_session, v_life));

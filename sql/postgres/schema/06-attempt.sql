@@ -396,7 +396,7 @@ begin
       set status = case r.status when 'dead' then 2 else 1 end,
         held_until = case
           when r.status = 'failed' and p_retry_after[v_op] > 0
-          then greatest(v_now + p_retry_after[v_op], 1) else 0
+          then a2.a2_after_1(v_now, p_retry_after[v_op]) else 0
         end,
         claim_holder = null, failure_count = r.n, last_failed_at = v_now,
         last_failed_attempt = p_attempt[v_op], last_error = p_error[v_op],

@@ -29,7 +29,7 @@ begin
     r.status := 'session_cleared';
   else
     r.status := 'scheduled';
-    r.at := coalesce(p_now, a2.a2_now_1()) + p_after;
+    r.at := a2.a2_after_1(coalesce(p_now, a2.a2_now_1()), p_after);
     insert into a2.a2_timers (session_id, timer_key, due_at, origin_index, size, event_id, event_type,
       target_consumer, target_lane, payload)
     values (p_session, p_key, r.at, p_origin, octet_length(p_payload::text), p_id, p_type,
@@ -216,7 +216,7 @@ declare
   f record;
 begin
   at := coalesce(p_now, a2.a2_now_1());
-  expires_at := at + p_ttl;
+  expires_at := a2.a2_after_1(at, p_ttl);
   sooner := false;
   changed := '{}';
   removed := '{}';

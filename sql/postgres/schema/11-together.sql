@@ -203,7 +203,7 @@ begin
     r.claim_expires_at, r.failure_count, r.last_failed_at, r.last_failed_attempt, r.last_error
   in
     update a2.a2_heads h
-    set held_until = greatest(n.at + c_ttl[n.op], 1), claim_holder = c_holder[n.op],
+    set held_until = a2.a2_after_1(n.at, c_ttl[n.op]), claim_holder = c_holder[n.op],
       attempt_count = h.attempt_count + 1, first_claimed_at = coalesce(h.first_claimed_at, n.at),
       last_claimed_at = n.at
     from (

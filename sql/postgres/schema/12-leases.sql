@@ -78,7 +78,7 @@ begin
       elsif f.status = 1 and f.attempt_count = p_attempt[v_k] and f.claim_holder = p_holder[v_op]
         and f.held_until > v_now
       then
-        update a2.a2_heads h set held_until = greatest(v_now + p_ttl[v_op], 1)
+        update a2.a2_heads h set held_until = a2.a2_after_1(v_now, p_ttl[v_op])
         where h.ctid = f.tid and h.session_id = v_session;
         r.status := 'renewed';
         return next r;
