@@ -118,6 +118,17 @@ impl Bench {
         self.figures.push(Figure { of, over, target });
     }
 
+    /// The backend and its durability.
+    pub(crate) fn setting(&self) -> &str {
+        &self.setting
+    }
+
+    /// Adds a series, and the figure of the first one, which is A2's, over it.
+    pub(crate) fn beside(&mut self, series: Series, target: Target) {
+        let over = self.add(series);
+        self.figure(0, Some(over), Some(target));
+    }
+
     /// Measures every series `rounds` times.
     pub(crate) async fn run(self, cx: &Cx, rounds: usize) -> Result<Measured> {
         eprintln!("{} ({})", self.workload, self.setting);

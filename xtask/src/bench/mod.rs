@@ -4,6 +4,7 @@
 mod limits;
 mod measure;
 mod payload;
+mod peers;
 mod probe;
 mod report;
 mod stores;
@@ -17,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use measure::Cx;
+use peers::Peers;
 use probe::Machine;
 use report::Report;
 use workloads::Workload;
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// A workload, repeatable; all of them when none is given.
     #[arg(long = "workload", value_name = "NAME")]
     workloads: Vec<Workload>,
+    /// Measure what others offer on SQLite beside A2, too: builds the package `xtask/peers`.
+    #[arg(long)]
+    peers: bool,
     /// How many rounds; three at least, so that a median says something.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(3..=100))]
     rounds: u16,
@@ -78,7 +83,8 @@ impl HeldArg {
 /// Measures and prints; an error when a figure misses what it must reach.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let time = Duration::try_from_secs_f64(args.seconds).context("--seconds")?;
-    let dir = args.dir.map_or_else(target_folder, Ok)?;
+    let target = target_folder()?;
+    let dir = args.dir.unwrap_or_else(|| target.join("bench"));
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let cx = Cx { dir, time };
     if let Some(held) = args.held {
@@ -99,15 +105,19 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let all = Workload::value_variants();
     let workloads = if args.workloads.is_empty() { all } else { &args.workloads };
 
+    let peers = args.peers.then(|| Peers::build(&target)).transpose()?;
     let machine = Machine::this(&cx.dir)?;
     let mut benches = Vec::new();
     for workload in workloads {
-        for bench in workload.benches(memory, sqlite) {
+        for mut bench in workload.benches(memory, sqlite) {
+            if let Some(peers) = &peers {
+                peers.join(*workload, &mut bench);
+            }
             benches.push(bench.run(&cx, usize::from(args.rounds)).await?);
         }
     }
-    let report = Report { machine, seconds: args.seconds, benches };
-    println!("{}\n\n{}\n\n{}", report.facts(), report.table(), report::LEGEND);
+    let report = Report { machine, seconds: args.seconds, peers: args.peers, benches };
+    println!("{}\n\n{}\n\n{}", report.facts(), report.table(), report.legend());
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, json).with_context(|| path.display().to_string())?;
@@ -122,9 +132,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// A folder beside what cargo builds: on the disk that the project lies on.
+/// What cargo builds into: on the disk that the project lies on.
 fn target_folder() -> Result<PathBuf> {
     let exe = std::env::current_exe()?;
     let target = exe.ancestors().nth(2).context("the program lies in the target folder")?;
-    Ok(target.join("bench"))
+    Ok(target.to_owned())
 }

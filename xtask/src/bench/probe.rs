@@ -84,7 +84,8 @@ pub(crate) fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-/// How much of the machine's processor time was used, by all and by this process, so far.
+/// How much of the machine's processor time was used, by all and by this process with those that it
+/// started and that have ended, so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuTimes {
     all: f64,
@@ -103,9 +104,10 @@ impl CpuTimes {
         let idle = ticks.get(3)? + ticks.get(4)?;
         let all = ticks.iter().sum::<f64>();
         let process = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // After the name, which is in parentheses and may hold spaces: utime and stime.
-        let mut fields = process.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let own = number(fields.next()?)? + number(fields.next()?)?;
+        // After the name, which is in parentheses and may hold spaces: utime and stime, and the same
+        // of the children.
+        let fields = process.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
+        let own = fields.map(number).sum::<Option<f64>>()?;
         Some(Self { all, busy: all - idle, own })
     }
 

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use super::measure::{Measured, MeasuredFigure, Side, Spread, Unit, Verdict};
+use super::peers;
 use super::probe::Machine;
 
 /// Everything that one run found.
@@ -15,6 +16,8 @@ use super::probe::Machine;
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) seconds: f64,
+    /// Whether others' crates were measured as well.
+    pub(crate) peers: bool,
     pub(crate) benches: Vec<Measured>,
 }
 
@@ -34,7 +37,7 @@ const BEGIN: &str = "<!-- results -->";
 const END: &str = "<!-- end of results -->";
 
 /// What the columns mean, for who reads the table.
-pub(crate) const LEGEND: &str = "\
+const LEGEND: &str = "\
 Rates are operations a second (append and batch: events; job: full cycles of append, claim and
 complete; chain: completions; read and project: events), higher is better; times are µs and sizes
 bytes, lower is better. `over` is what was measured beside it in the same round, and the ratio is
@@ -78,8 +81,14 @@ impl Report {
         fs::write(path, format!("{before}\n\n{}\n{after}", self.markdown())).with_context(context)
     }
 
+    /// What the columns mean.
+    pub(crate) fn legend(&self) -> String {
+        let peers = if self.peers { peers::LEGEND } else { "" };
+        format!("{LEGEND}\n\n{peers}").trim_end().to_owned()
+    }
+
     fn markdown(&self) -> String {
-        let mut text = format!("{}\n\n{LEGEND}\n\n", self.facts());
+        let mut text = format!("{}\n\n{}\n\n", self.facts(), self.legend());
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         text.push_str(&line(&HEADS.map(str::to_owned)));
         text.push_str("|---|---|---|--:|---|--:|---|---|\n");
