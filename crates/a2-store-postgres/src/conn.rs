@@ -3,10 +3,13 @@
 //! Every write is one statement, so a future that is dropped leaves a whole or no operation, and a
 //! connection that can be used: the answer that nobody waits for is drained before the next one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::Result;
+use a2_core::{Error, Result};
 use deadpool_postgres::{Object, Pool, Transaction};
+use tokio::sync::Notify;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -17,6 +20,26 @@ use crate::values::Param;
 
 /// How often a transaction is run again that was rolled back for the sake of another one.
 pub(crate) const TRIES: u32 = 5;
+
+tokio::task_local! {
+    /// Notified when nobody waits any more for what a task does.
+    static CALLER: Arc<Notify>;
+}
+
+/// Does something in a task of its own: a caller who is not polled, or gone, holds neither a lock nor a
+/// connection. What has no connection yet when its caller goes is not done.
+pub(crate) async fn apart<T: Send + 'static>(
+    run: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<Result<T>, JoinError> {
+    struct Gone(Arc<Notify>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let gone = Gone(Arc::default());
+    tokio::spawn(CALLER.scope(Arc::clone(&gone.0), run)).await
+}
 
 /// The database.
 #[derive(Debug, Clone)]
@@ -47,9 +70,22 @@ impl Db {
 
     /// A connection, by the time that the operation has.
     pub(crate) async fn connection(&self, place: Place<'_>, until: Instant) -> Result<Object> {
-        match tokio::time::timeout_at(until, self.pool.get()).await {
-            Ok(client) => client.map_err(|error| place.no_connection(error)),
-            Err(_) => Err(place.timed_out(false)),
+        let caller = CALLER.try_with(Arc::clone).ok();
+        let gone = async {
+            match caller {
+                Some(caller) => caller.notified().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            client = tokio::time::timeout_at(until, self.pool.get()) => match client {
+                Ok(client) => client.map_err(|error| {
+                    place.no_connection(error, self.own && self.statements == Statements::Named)
+                }),
+                Err(_) => Err(place.timed_out(false)),
+            },
+            () = gone => Err(Error::unavailable("its caller is gone")),
         }
     }
 

@@ -166,9 +166,18 @@ impl<'a> Place<'a> {
         ErrorKind::Corrupt { session: self.session.cloned(), index: None, reason: text.into() }
     }
 
-    /// The store's error when no connection could be had: nothing was sent.
-    pub(crate) fn no_connection(self, error: PoolError) -> Error {
+    /// The store's error when no connection could be had: nothing was sent, but that planning is to be
+    /// as `plans` says.
+    pub(crate) fn no_connection(self, error: PoolError, plans: bool) -> Error {
         match error {
+            // A pooler that does not take what it is told, most likely: it answers much with this.
+            PoolError::Backend(error)
+                if plans && error.code() == Some(&SqlState::PROTOCOL_VIOLATION) =>
+            {
+                let hint = "through a pooler, connect with Statements::Unnamed";
+                let reason = format!("{}: no connection: {}; {hint}", self.doing, chain(&error));
+                Error::not_configured(reason).with_source(error)
+            }
             PoolError::Backend(error) => self.not_connected(error),
             PoolError::Closed => Error::closed(),
             other => Error::unavailable(format!("{}: no connection: {other}", self.doing))
@@ -180,13 +189,12 @@ impl<'a> Place<'a> {
     pub(crate) fn not_connected(self, error: tokio_postgres::Error) -> Error {
         let text = format!("{}: no connection: {}", self.doing, chain(&error));
         let kind = match error.code() {
-            // A pooler that does not take what it is told about planning.
-            Some(code) if *code == SqlState::PROTOCOL_VIOLATION => ErrorKind::StoreNotConfigured {
-                reason: format!("{text}; through a pooler, connect with Statements::Unnamed")
-                    .into(),
-            },
             Some(code) => Self { writes: false, ..self }.by_code(code, text),
-            None => ErrorKind::StoreUnavailable { reason: text.into(), outcome_unknown: false },
+            None if error.is_closed() || can_pass(&error) => {
+                ErrorKind::StoreUnavailable { reason: text.into(), outcome_unknown: false }
+            }
+            // A password that is missing, a certificate that nobody here trusts.
+            None => ErrorKind::StoreNotConfigured { reason: text.into() },
         };
         Error::from(kind).with_source(error)
     }
@@ -222,6 +230,14 @@ fn chain(error: &tokio_postgres::Error) -> String {
 
 fn is_io(error: &tokio_postgres::Error) -> bool {
     error.source().is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// Whether what the network or the server did may be another the next time. TLS's own refusals are
+/// invalid data.
+fn can_pass(error: &tokio_postgres::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput};
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| !matches!(source.kind(), InvalidData | InvalidInput))
 }
 
 /// A value that cannot be written into the protocol: nothing was sent.

@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use a2_core::live::{self, DueTimer, DueTimers, Hub, Polling, PresenceHub};
 use a2_core::{
     Append, Appended, Claim, ClaimAvailable, Clear, Cleared, Clock, CompleteAttempt, Completion,
-    Cursors, DeadLetters, Error, EventStream, Events, FailAttempt, Failure, FireTimers, Index,
-    Namespace, Page, Pending, PendingPage, Presence, PresencePatch, PresenceRows, PresenceStream,
-    PresenceUpdate, PutSnapshots, ReadRange, ReadState, Reclaimed, Redrive, Redriven, ReducerName,
-    ReleaseClaims, Released, RenewClaims, Renewal, Result, Schedule, Scheduled, Served, SessionId,
-    Sessions, SnapshotsPut, StateRead, Store, TimerKey, TimerPage, Timers, Timestamp, Unscheduled,
-    WakeLog, WithClaim, WokenLog, WorkHints, async_trait,
+    Cursors, DeadLetters, Error, ErrorKind, EventStream, Events, FailAttempt, Failure, FireTimers,
+    Index, Namespace, Page, Pending, PendingPage, Presence, PresencePatch, PresenceRows,
+    PresenceStream, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Reclaimed, Redrive,
+    Redriven, ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Result, Schedule,
+    Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, TimerKey, TimerPage,
+    Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog, WorkHints, async_trait,
 };
 use deadpool_postgres::Pool;
 
 use crate::clock::ServerClock;
 use crate::coalesce::Coalescer;
 use crate::config::{PostgresBuilder, Source};
-use crate::conn::Db;
+use crate::conn::{Db, apart};
 use crate::statements::Sql;
 use crate::tell::Teller;
 use crate::verbs::{
@@ -26,6 +26,9 @@ use crate::verbs::{
 };
 use crate::wake::{Wake, WakeOptions};
 use crate::{ops, presence_rows, reads, schema, sessions};
+
+/// What ends a task that nobody ends.
+const ENDED: &str = "the runtime is shutting down";
 
 /// A store in a Postgres database. Clones are handles on the same store.
 ///
@@ -213,17 +216,27 @@ impl PostgresStore {
         verb.run(Op { session: session.clone(), now: self.now(), request }).await
     }
 
-    /// Does something in a task of its own: a caller who is not polled, or gone, holds neither a lock
-    /// nor a connection, and what was committed is told all the same.
-    async fn apart<T, F>(&self, run: impl FnOnce(Arc<Inner>) -> F) -> Result<T>
+    /// Reads in a task of its own.
+    async fn reads<T, F>(&self, run: impl FnOnce(Arc<Inner>) -> F) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
         self.check_open()?;
-        let done = tokio::spawn(run(Arc::clone(&self.0))).await;
-        done.unwrap_or_else(|error| {
-            Err(Error::unavailable("the runtime is shutting down").with_source(error))
+        let done = apart(run(Arc::clone(&self.0))).await;
+        done.unwrap_or_else(|error| Err(Error::unavailable(ENDED).with_source(error)))
+    }
+
+    /// Writes in a task of its own, which also tells of what was committed.
+    async fn writes<T, F>(&self, run: impl FnOnce(Arc<Inner>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.check_open()?;
+        apart(run(Arc::clone(&self.0))).await.unwrap_or_else(|error| {
+            let kind = ErrorKind::StoreUnavailable { reason: ENDED.into(), outcome_unknown: true };
+            Err(Error::from(kind).with_source(error))
         })
     }
 
@@ -240,7 +253,7 @@ impl Store for PostgresStore {
 
     async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Events> {
         let session = session.clone();
-        self.apart(
+        self.reads(
             |inner| async move { reads::read(&inner.db, &inner.sql, &session, &range).await },
         )
         .await
@@ -287,7 +300,7 @@ impl Store for PostgresStore {
 
     async fn dead_letters(&self, session: &SessionId, page: Page) -> Result<DeadLetters> {
         let session = session.clone();
-        self.apart(|inner| async move {
+        self.reads(|inner| async move {
             reads::dead_letters(&inner.db, &inner.sql, &session, &page).await
         })
         .await
@@ -295,7 +308,7 @@ impl Store for PostgresStore {
 
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
         let (now, session) = (self.now(), session.clone());
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             let done = ops::redrive(&inner.db, &inner.sql, &session, &redrive, now).await?;
             if done.redriven {
                 inner.teller.hint(&session);
@@ -307,7 +320,7 @@ impl Store for PostgresStore {
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
         let session = session.clone();
-        self.apart(
+        self.writes(
             |inner| async move { ops::wake_log(&inner.db, &inner.sql, &session, &log).await },
         )
         .await
@@ -315,7 +328,7 @@ impl Store for PostgresStore {
 
     async fn cursors(&self, session: &SessionId, page: Page) -> Result<Cursors> {
         let session = session.clone();
-        self.apart(
+        self.reads(
             |inner| async move { reads::cursors(&inner.db, &inner.sql, &session, &page).await },
         )
         .await
@@ -329,7 +342,7 @@ impl Store for PostgresStore {
     ) -> Result<StateRead> {
         let session = session.clone();
         let reducer = reducer.clone();
-        self.apart(|inner| async move {
+        self.reads(|inner| async move {
             reads::read_state(&inner.db, &inner.sql, &session, &reducer, &read).await
         })
         .await
@@ -343,7 +356,7 @@ impl Store for PostgresStore {
     ) -> Result<SnapshotsPut> {
         let session = session.clone();
         let reducer = reducer.clone();
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             ops::put_snapshots(&inner.db, &inner.sql, &session, &reducer, &writes).await
         })
         .await
@@ -351,7 +364,7 @@ impl Store for PostgresStore {
 
     async fn clear(&self, session: &SessionId, clear: Clear) -> Result<Cleared> {
         let (now, session) = (self.now(), session.clone());
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             let done = ops::clear(&inner.db, &inner.sql, &session, &clear, now).await?;
             inner.teller.cleared(&session, &done);
             Ok(done)
@@ -361,17 +374,18 @@ impl Store for PostgresStore {
 
     async fn reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
         let session = session.clone();
-        self.apart(|inner| async move { ops::reclaim(&inner.db, &inner.sql, &session).await }).await
+        self.writes(|inner| async move { ops::reclaim(&inner.db, &inner.sql, &session).await })
+            .await
     }
 
     async fn sessions(&self, page: Page) -> Result<Sessions> {
-        self.apart(|inner| async move { sessions::sessions(&inner.db, &inner.sql, &page).await })
+        self.reads(|inner| async move { sessions::sessions(&inner.db, &inner.sql, &page).await })
             .await
     }
 
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
         let now = self.now();
-        self.apart(
+        self.reads(
             |inner| async move { sessions::pending(&inner.db, &inner.sql, &pending, now).await },
         )
         .await
@@ -388,7 +402,7 @@ impl Store for PostgresStore {
 impl Timers for PostgresStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
         let (now, session) = (self.now(), session.clone());
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             let done = ops::schedule(&inner.db, &inner.sql, &session, &timer, now).await?;
             inner.teller.timer_set(done.due_at);
             Ok(done)
@@ -399,7 +413,7 @@ impl Timers for PostgresStore {
     async fn unschedule(&self, session: &SessionId, key: &TimerKey) -> Result<Unscheduled> {
         let session = session.clone();
         let key = key.clone();
-        self.apart(
+        self.writes(
             |inner| async move { ops::unschedule(&inner.db, &inner.sql, &session, &key).await },
         )
         .await
@@ -407,7 +421,7 @@ impl Timers for PostgresStore {
 
     async fn timers(&self, session: &SessionId, page: Page) -> Result<TimerPage> {
         let session = session.clone();
-        self.apart(
+        self.reads(
             |inner| async move { reads::timers(&inner.db, &inner.sql, &session, &page).await },
         )
         .await
@@ -415,7 +429,7 @@ impl Timers for PostgresStore {
 
     async fn fire_timers(&self, session: &SessionId, fire: FireTimers) -> Result<Appended> {
         let (now, session) = (self.now(), session.clone());
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             let fired = ops::fire_timers(&inner.db, &inner.sql, &session, &fire, now).await?;
             inner.teller.appended(&session, &fired);
             Ok(fired)
@@ -432,7 +446,7 @@ impl Presence for PostgresStore {
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
         let (now, namespace) = (self.now(), namespace.clone());
-        self.apart(|inner| async move {
+        self.writes(|inner| async move {
             // Abandoned presence is judged by the server's clock alone.
             let swept = inner.injected.is_none().then(|| inner.swept().clone());
             let when = (now, swept.as_deref());
@@ -449,7 +463,7 @@ impl Presence for PostgresStore {
 
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {
         let (now, namespace) = (self.now(), namespace.clone());
-        self.apart(|inner| async move {
+        self.reads(|inner| async move {
             let rows = presence_rows::read(&inner.db, &inner.sql, &namespace, now).await?;
             Ok(PresenceRows::new(rows))
         })
@@ -479,14 +493,14 @@ impl DueTimers for PostgresStore {
         limit: usize,
     ) -> Result<Vec<DueTimer>> {
         let (range, after) = ((from, through), after.cloned());
-        self.apart(|inner| async move {
+        self.reads(|inner| async move {
             sessions::due_timers(&inner.db, &inner.sql, range, after.as_ref(), limit).await
         })
         .await
     }
 
     async fn next_due(&self, after: Timestamp) -> Result<Option<Timestamp>> {
-        self.apart(|inner| async move {
+        self.reads(|inner| async move {
             // To know when to look.
             if inner.injected.is_none() {
                 inner.server.heard(sessions::now(&inner.db, &inner.sql).await?);

@@ -26,11 +26,13 @@ impl Teller {
 
     /// Events were appended.
     pub(crate) fn appended(&self, session: &SessionId, appended: &Appended) {
-        if appended.replayed {
-            return;
-        }
         let Some(last) = appended.events.last() else { return };
-        self.hub.appended(session, &appended.events);
+        if appended.replayed {
+            // Whoever did it may have told nobody.
+            self.hub.reached(session, last.index);
+        } else {
+            self.hub.appended(session, &appended.events);
+        }
         self.wake.tell(Note::Appended(session.as_str().to_owned()), index(last.index));
     }
 

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use a2_core::live::{Hub, PresenceHub};
 use a2_core::{
-    Clock, Field, Index, Namespace, Page, PendingPage, Result, Served, SessionId, Timestamp,
+    Clock, Field, Index, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId,
+    Timestamp, limits,
 };
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{OnceCell, watch};
@@ -368,6 +369,7 @@ impl Wake {
     async fn look(&self) {
         let mut interval = self.poll_floor;
         let mut known: HashMap<SessionId, (Index, Index)> = HashMap::new();
+        let mut place = None;
         loop {
             let listens = self.listens.load(Ordering::Acquire);
             tokio::time::sleep(if listens { self.poll_ceiling } else { interval }).await;
@@ -391,7 +393,7 @@ impl Wake {
             }
             if !listens && self.hub.has_watchers() {
                 // What cannot be asked now is asked the next time.
-                let _ = self.hint_pending().await;
+                place = self.hint_pending(place.take()).await.unwrap_or_default();
             }
             interval = if found { self.poll_floor } else { (interval * 2).min(self.poll_ceiling) };
         }
@@ -399,22 +401,20 @@ impl Wake {
 }
 
 impl Wake {
-    /// Hints every session in which something can be done, for nobody tells of what others append.
-    async fn hint_pending(&self) -> Result<()> {
+    /// Hints sessions in which something can be done, for nobody tells of what others append: one page,
+    /// and where the next begins.
+    async fn hint_pending(&self, from: Option<PageToken>) -> Result<Option<PageToken>> {
         let now = match &self.clock {
             Some(clock) => clock.now(),
             None => sessions::now(&self.db, &self.sql).await?,
         };
-        let mut page = Page::first();
-        loop {
-            let request = PendingPage::new(Served::ALL).page(page.clone());
-            let injected = self.clock.is_some().then_some(now.as_millis());
-            let pending = sessions::pending(&self.db, &self.sql, &request, injected).await?;
-            let due = pending.sessions.iter().filter(|session| session.not_before <= now);
-            due.for_each(|session| self.hub.hint(&session.session));
-            let Some(next) = pending.next else { return Ok(()) };
-            page = page.and_then(next);
-        }
+        let page = from.map_or_else(Page::first, Page::at).limit(limits::PAGE_MAX)?;
+        let request = PendingPage::new(Served::ALL).page(page);
+        let injected = self.clock.is_some().then_some(now.as_millis());
+        let pending = sessions::pending(&self.db, &self.sql, &request, injected).await?;
+        let due = pending.sessions.iter().filter(|session| session.not_before <= now);
+        due.for_each(|session| self.hub.hint(&session.session));
+        Ok(pending.next)
     }
 }
 

@@ -76,7 +76,7 @@ impl Verb for ClaimVerb {
 
 /// What a claim may answer, about.
 pub(super) fn claim_weight(request: &ClaimAvailable) -> usize {
-    16 * 1024 * request.max_heads() * request.max_run().min(16) + 50 * request.excluded().len()
+    4 * 1024 * request.max_heads() * request.max_run().min(16) + 50 * request.excluded().len()
 }
 
 /// The claims that a holder names, of several requests.
