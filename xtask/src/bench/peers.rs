@@ -46,6 +46,13 @@ impl Peers {
         let target = target.join("peers");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["build", "--release", "--locked", "--manifest-path", MANIFEST, "--target-dir"]);
+        // Left by the cargo that runs this; a build script of theirs looks at it and would run anew.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                cargo.env_remove(&name);
+            }
+        }
         let status = cargo.arg(&target).status().context("cargo build of the peers")?;
         if !status.success() {
             bail!("cargo build of {MANIFEST}: {status}");
