@@ -433,7 +433,7 @@ begin
   if cardinality(p_session) > 1 then
     v_locked := a2.a2_locks_1(p_session, p_try);
     v_plain := a2.a2_plain_1(v_locked, p_session);
-    if cardinality(v_plain) > 1 and cardinality(s_consumer) = 1 then
+    if cardinality(v_plain) > 1 and s_consumer is not null then
       select a2.a2_claim_together_1(v_plain, l.life, l.head, l.at, p_session, c_holder, c_ttl, c_limit,
         c_through, c_run, x_end, s_consumer)
       into k_answer

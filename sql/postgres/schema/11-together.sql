@@ -171,8 +171,8 @@ $a2$;
 --> statement-breakpoint
 
 -- Claims one head each for operations whose locks are held, of different sessions: p_life, p_head and
--- p_at are in the order of p_op, the rest is as in a2_claim_available_1. Only where one head of the one
--- consumer is wanted, nothing is left out, and no head is due. Answers, at the place of each operation
+-- p_at are in the order of p_op, the rest is as in a2_claim_available_1. Only where one head of a list of
+-- consumers is wanted, nothing is left out, and no head is due. Answers, at the place of each operation
 -- that was done, a row of part 3, which also has the log's head, marker and time.
 do $a2$
 declare
@@ -193,12 +193,11 @@ declare
   r a2.a2_answer_1;
   v_answer a2.a2_answer_1[];
 begin
-  if p_consumer is null or cardinality(p_consumer) <> 1 then
+  if p_consumer is null then
     return null;
   end if;
   r.part := 3;
-  r.consumer := p_consumer[1];
-  for r.op, r.clear_index, r.head, r.at, r.kind, r.name, r.idx, r.event_id, r.event_type, r.payload,
+  for r.op, r.clear_index, r.head, r.at, r.consumer, r.kind, r.name, r.idx, r.event_id, r.event_type, r.payload,
     r.cause, r.created_at, r.attempt_count, r.first_claimed_at, r.last_claimed_at, r.claim_holder,
     r.claim_expires_at, r.failure_count, r.last_failed_at, r.last_failed_attempt, r.last_error
   in
@@ -211,11 +210,16 @@ begin
         e.event_id, e.event_type, e.payload, e.cause, e.created_at
       from unnest(p_op, p_life, p_head, p_at) f(op, life, head, at)
       cross join lateral (
-        select n.ctid as tid, n.idx from a2.a2_heads n
-        where n.session_id = p_session[f.op] and n.life = f.life and n.status = 1
-          and n.consumer = p_consumer[1] and n.held_until = 0
-          and n.idx <= coalesce(c_through[f.op], 9007199254740991)
-        order by n.held_until, n.idx, n.kind, n.name limit 1
+        select n.tid, n.idx
+        from unnest(p_consumer) w(consumer)
+        cross join lateral (
+          select n.ctid as tid, n.idx, n.consumer, n.kind, n.name from a2.a2_heads n
+          where n.session_id = p_session[f.op] and n.life = f.life and n.status = 1
+            and n.consumer = w.consumer and n.held_until = 0
+            and n.idx <= coalesce(c_through[f.op], 9007199254740991)
+          order by n.held_until, n.idx, n.kind, n.name limit 1
+        ) n
+        order by n.idx, n.consumer, n.kind, n.name limit 1
       ) n
       cross join lateral (
         select e.event_id, e.event_type, e.payload, e.cause, e.created_at
@@ -226,15 +230,20 @@ begin
       where c_holder[f.op] is not null and c_limit[f.op] = 1 and coalesce(c_run[f.op], 1) = 1
         and (x_end is null or x_end[f.op] = case f.op when 1 then 0 else x_end[f.op - 1] end)
         and (
-          select true from a2.a2_heads d
-          where d.session_id = p_session[f.op] and d.life = f.life and d.status = 1
-            and d.consumer = p_consumer[1] and d.held_until > 0 and d.held_until <= f.at
-          order by d.held_until, d.idx limit 1
+          select true
+          from unnest(p_consumer) w(consumer)
+          cross join lateral (
+            select 1 from a2.a2_heads d
+            where d.session_id = p_session[f.op] and d.life = f.life and d.status = 1
+              and d.consumer = w.consumer and d.held_until > 0 and d.held_until <= f.at
+            order by d.held_until, d.idx limit 1
+          ) d
+          limit 1
         ) is null
       offset 0
     ) n
     where h.ctid = n.tid and h.session_id || '' = p_session[n.op]
-    returning n.op, n.life, n.head, n.at, h.kind, h.name, h.idx, n.event_id, n.event_type, n.payload,
+    returning n.op, n.life, n.head, n.at, h.consumer, h.kind, h.name, h.idx, n.event_id, n.event_type, n.payload,
       n.cause, n.created_at, h.attempt_count, h.first_claimed_at, h.last_claimed_at, h.claim_holder,
       h.held_until, h.failure_count, h.last_failed_at, h.last_failed_attempt, h.last_error
   loop
