@@ -10,6 +10,10 @@ use a2_conformance::servers::{
     self, PgBouncer, PostgresServer, Process, RedisCluster, RedisServer, ServerError, Servers,
 };
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
 use crate::util::{Result, Traces, runtime};
 
 /// The variable that makes this program a child, and names what it does.
@@ -78,6 +82,10 @@ async fn hold(kinds: &str, how: &str) -> Result {
     if how == "pause" {
         held.processes().for_each(Process::pause);
     }
+    // Whoever started the tests may have had signals ignored (`nohup` does), and a child inherits
+    // that: here they end it all the same.
+    let waited_for: &[_] = if kinds == "docker" { &[] } else { &[SIGHUP, SIGINT, SIGTERM] };
+    let mut signals = Signals::new(waited_for)?;
     println!("{READY}");
     std::io::stdout().flush()?;
     *HELD.lock().map_err(|error| error.to_string())? = Some(held);
@@ -85,7 +93,9 @@ async fn hold(kinds: &str, how: &str) -> Result {
         "return" => Ok(()),
         "exit" => std::process::exit(7),
         "abort" => std::process::abort(),
-        _ => std::future::pending().await,
+        // What watches over containers waits for signals itself.
+        _ if kinds == "docker" => std::future::pending().await,
+        _ => Ok(emulate_default_handler(signals.forever().next().ok_or("no signal came")?)?),
     }
 }
 
