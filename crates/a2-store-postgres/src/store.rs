@@ -180,6 +180,7 @@ impl PostgresStore {
         self.0.hub.close();
         self.0.presence.close();
         self.0.wake.end();
+        self.0.wake.flush().await;
         self.0.db.close();
     }
 

@@ -37,6 +37,8 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const SUBSCRIBING: Duration = Duration::from_secs(10);
 /// How long a change of presence that was too long to be told may take to be read.
 const FILLING: Duration = Duration::from_secs(1);
+/// How long a store that is closed may take to tell what it has committed.
+const FLUSHING: Duration = Duration::from_secs(1);
 /// How long the connection that listens is kept when nothing is open.
 const LINGER: Duration = Duration::from_secs(10);
 /// Two notifications of one store are at least this far apart, so that those of many commits go
@@ -165,6 +167,15 @@ impl Wake {
             }));
         }
         guarded
+    }
+
+    /// Waits until what there is to tell was told, but not for long: it is told in vain when the server
+    /// is gone.
+    pub(crate) async fn flush(&self) {
+        let until = tokio::time::Instant::now() + FLUSHING;
+        while self.outbox().sending && tokio::time::Instant::now() < until {
+            tokio::time::sleep(SPACING).await;
+        }
     }
 
     /// Ends the tasks.
