@@ -33,9 +33,9 @@
 //!
 //! # What is not there yet
 //!
-//! The store passes the conformance suite. But databases of the earlier A2 (the npm package, up to 0.22)
-//! are not upgraded, a schema that holds such tables is refused; and it has been tested on few versions
-//! of Postgres.
+//! The store passes the conformance suite, on Postgres 15 and 18 and through PgBouncer 1.18. But
+//! databases of the earlier A2 (the npm package, up to 0.22) are not upgraded, a schema that holds such
+//! tables is refused; and no other versions have been tried.
 //!
 //! # Tables
 //!
