@@ -113,7 +113,11 @@ fn appends(name: &str, engine: Engine, subscribers: usize) -> Series {
             data: data.clone(),
             sessions: sessions(&data, n).into_iter().cycle(),
         });
-        many(cx.time, engine.stride(), callers.collect()).await
+        let rate = many(cx.time, engine.stride(), callers.collect()).await;
+        // All is given back before the next series begins: subscribers hold the store.
+        tasks.shutdown().await;
+        drop(opened);
+        rate
     })
 }
 
