@@ -111,7 +111,7 @@ impl Suite {
 }
 
 impl Rule {
-    /// Whether it is a fault that only a store can have that does not exist yet.
+    /// Whether it is a fault that nothing checks yet: its store does not exist or is young.
     fn waits(&self) -> bool {
         self.text.contains("Not yet: the ")
     }

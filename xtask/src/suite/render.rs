@@ -33,7 +33,7 @@ pub(crate) fn render(suite: &Suite) -> String {
     for backend in &BACKENDS {
         lacking(suite, backend, &mut page);
     }
-    page.push_str("- Stores for Postgres and Redis do not exist yet.\n");
+    page.push_str("- The Postgres store is young, one for Redis does not exist yet: what only they can have is not all checked.\n");
     for (heading, items) in [("Rules", rules), ("Faults", faults)] {
         let _ = write!(page, "\n## {heading}\n\n");
         for rule in items {
@@ -92,7 +92,7 @@ fn item(suite: &Suite, rule: &Rule, page: &mut String) {
         paragraph(page, "  - ", "    ", &format!("own tests: {}", own.join(", ")));
     }
     if rule.waits() {
-        page.push_str("  - not yet: that store does not exist\n");
+        page.push_str("  - not yet checked\n");
     }
     for saboteur in suite.saboteurs_of(&rule.id) {
         let super::Saboteur { name, breaks, caught_by, .. } = saboteur;
@@ -175,7 +175,7 @@ mod tests {
             "- **R1** A *session* has a name.\n  - 2 cases: `a.y`, `b.x`\n  \
              - saboteur `S`, none has: caught by `b.x`\n",
             "- **F1** It breaks.\n  - 1 case: `b.x`\n  - own tests: `a2-x::it`\n",
-            "- **F2** It too.\n  - not yet: that store does not exist\n",
+            "- **F2** It too.\n  - not yet checked\n",
         ] {
             assert!(page.contains(line), "{line:?} in:\n{page}");
         }
