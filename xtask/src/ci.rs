@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Test,
     /// Real servers start, answer and stop; Postgres, Redis and PgBouncer must be installed.
     Servers,
+    /// The stores that need a server: the suite, the model test and their own tests.
+    Stores,
     /// The README's other commands and its program run.
     Readme,
     /// Every published crate builds from its own archive.
@@ -37,7 +39,45 @@ pub(crate) enum Step {
 }
 
 /// What no step but those that name it builds, so that `cargo test` needs no server.
-const SERVERS: &str = "xtask/servers";
+const SERVERS: &str = "xtask/postgres";
+
+/// A store that needs a server.
+struct Served {
+    /// Its feature of the suite's package. Its own tests are the binaries `name_…`.
+    name: &'static str,
+    /// The backends of the suite, and what of it each runs.
+    suites: &'static [(&'static str, Cases)],
+}
+
+/// Which cases a suite is run on.
+enum Cases {
+    All,
+    /// Those whose names contain one of these.
+    Some(&'static [&'static str]),
+}
+
+/// Every case once, where the most could go wrong; then what a pooler could break: cases in which
+/// connections meet, wait, are told something or are given up.
+const STORES: &[Served] = &[Served {
+    name: "postgres",
+    suites: &[
+        ("postgres-odd", Cases::All),
+        (
+            "postgres-pgbouncer",
+            Cases::Some(&[
+                "another_handle",
+                "close.",
+                "crowds.cancelled",
+                "hints.",
+                "limits.batch",
+                "presence.watch",
+                ".race.",
+                "retries.",
+                "streams.",
+            ]),
+        ),
+    ],
+}];
 
 /// Runs the steps and stops at the first that fails.
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
@@ -78,9 +118,35 @@ fn run_step(root: &Path, step: Step) -> Result<()> {
             cargo.args(["test", "--workspace", "--features", SERVERS]);
             run::echoed(cargo.args(["--test", "servers", "--bin", "lab"]))
         }
+        Step::Stores => STORES.iter().try_for_each(|store| stores(root, store)),
         Step::Readme => readme::run(root),
         Step::Package => package::run(root),
     }
+}
+
+fn stores(root: &Path, store: &Served) -> Result<()> {
+    let tests = || {
+        let mut cargo = run::cargo(root);
+        cargo.args(["test", "--workspace", "--features", SERVERS]);
+        cargo
+    };
+    // Some of them kill an example.
+    let mut examples = run::cargo(root);
+    examples.args(["build", "--workspace", "--features", SERVERS, "--example"]);
+    run::echoed(examples.arg("projection"))?;
+    let own = format!("{}_*", store.name);
+    run::echoed(tests().args(["--test", &own]))?;
+    run::echoed(tests().args(["--test", "model", "--", &format!("{}::", store.name)]))?;
+    for (backend, cases) in store.suites {
+        let mut cargo = run::cargo(root);
+        cargo.args(["run", "--package", "xtask", "--bin", "lab", "--features", store.name]);
+        cargo.args(["--", "conformance", "--backend", backend]);
+        if let Cases::Some(filters) = cases {
+            cargo.args(filters.iter().flat_map(|filter| ["--filter", *filter]));
+        }
+        run::echoed(&mut cargo)?;
+    }
+    Ok(())
 }
 
 fn name(step: Step) -> String {

@@ -22,9 +22,9 @@ pub(crate) struct Args {
     /// Where the servers of backends that need one come from. Memory and SQLite need none.
     #[arg(long, default_value = "auto")]
     servers: Servers,
-    /// Only cases whose name contains this text.
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    /// Only cases whose name contains this text, or one of these.
+    #[arg(long = "filter", value_name = "TEXT")]
+    filters: Vec<String>,
     /// Print the names of the cases and run nothing.
     #[arg(long)]
     list: bool,
@@ -50,6 +50,7 @@ enum Backend {
     Memory,
     Sqlite,
     Postgres,
+    PostgresOdd,
     PostgresPgbouncer,
     Redis,
     RedisCluster,
@@ -76,9 +77,11 @@ impl Backend {
             #[cfg(feature = "postgres")]
             Self::Postgres => Ok(Arc::new(Postgres::new(servers.into()))),
             #[cfg(feature = "postgres")]
+            Self::PostgresOdd => Ok(Arc::new(Postgres::oddly_set(servers.into()))),
+            #[cfg(feature = "postgres")]
             Self::PostgresPgbouncer => Ok(Arc::new(Postgres::through_pgbouncer(servers.into()))),
             #[cfg(not(feature = "postgres"))]
-            Self::Postgres | Self::PostgresPgbouncer => {
+            Self::Postgres | Self::PostgresOdd | Self::PostgresPgbouncer => {
                 bail!("this program was built without it: add --features postgres")
             }
             Self::Redis | Self::RedisCluster => bail!(
@@ -99,7 +102,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     if args.report {
         return crate::coverage::write();
     }
-    let filter = args.filter.map_or_else(Filter::all, |text| Filter::containing([text]));
+    let filter = Filter::containing(args.filters);
     let names: Vec<_> =
         all_scenarios().map(|s| s.name()).filter(|name| filter.selects(name)).collect();
     if args.list {

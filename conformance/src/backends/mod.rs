@@ -4,6 +4,8 @@
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_database;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2_core::{Clock, Index, SessionId};
-use a2_store_postgres::tokio_postgres::{self, NoTls};
 use a2_store_postgres::{PostgresStore, Statements};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::postgres_database::{self, Database};
 use crate::servers::{self, PgBouncer, PgBouncerOptions, PostgresServer, Servers, fresh_name};
 use crate::{BoxError, Factory, Isolation, Setup, Subject, async_trait};
 
@@ -19,17 +19,29 @@ const CONNECTIONS: usize = 4;
 /// Opens Postgres stores in schemas of one server.
 pub struct Postgres {
     servers: Servers,
-    pooled: bool,
+    way: Way,
     server: OnceCell<Arc<Server>>,
     shared: OnceCell<Arc<Schema>>,
     /// Stores on one schema have one clock: those with the server's share a schema of their own.
     shared_live: OnceCell<Arc<Schema>>,
 }
 
+/// How the stores come to their schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As who made them, in the database that there is.
+    Plain,
+    /// Through a pooler.
+    Pooled,
+    /// As a role that owns nothing, in a database of other settings.
+    Odd,
+}
+
 /// A server, and perhaps what stands before it. The order is that of their ends.
 struct Server {
     bouncer: Option<PgBouncer>,
-    postgres: PostgresServer,
+    database: Database,
+    _postgres: PostgresServer,
 }
 
 /// A schema with a store's tables.
@@ -42,9 +54,13 @@ impl Postgres {
     /// On a server from there, which the first case starts or finds.
     #[must_use]
     pub fn new(servers: Servers) -> Self {
+        Self::by(Way::Plain, servers)
+    }
+
+    fn by(way: Way, servers: Servers) -> Self {
         Self {
             servers,
-            pooled: false,
+            way,
             server: OnceCell::new(),
             shared: OnceCell::new(),
             shared_live: OnceCell::new(),
@@ -55,25 +71,38 @@ impl Postgres {
     /// each user and database; what notifies listens at the server itself.
     #[must_use]
     pub fn through_pgbouncer(servers: Servers) -> Self {
-        Self { pooled: true, ..Self::new(servers) }
+        Self::by(Way::Pooled, servers)
+    }
+
+    /// The same where everything is set otherwise that must not matter: as a role that owns nothing, in
+    /// a database with the collation of a natural language, in the time zone furthest from UTC. Two
+    /// rights on the server it takes: to make databases and roles.
+    #[must_use]
+    pub fn oddly_set(servers: Servers) -> Self {
+        Self::by(Way::Odd, servers)
     }
 
     async fn start(&self) -> Result<Arc<Server>, BoxError> {
         let postgres = servers::postgres(self.servers).await?;
         let options = PgBouncerOptions::new().setting("default_pool_size", 2);
-        let bouncer = match self.pooled {
-            true => Some(options.setting("max_client_conn", 1_000).start(&postgres).await?),
-            false => None,
+        let bouncer = match self.way {
+            Way::Pooled => Some(options.setting("max_client_conn", 1_000).start(&postgres).await?),
+            Way::Plain | Way::Odd => None,
         };
-        Ok(Arc::new(Server { bouncer, postgres }))
+        let database = match self.way {
+            Way::Odd => Database::odd(postgres.url()).await?,
+            Way::Plain | Way::Pooled => Database::usual(postgres.url()),
+        };
+        Ok(Arc::new(Server { bouncer, database, _postgres: postgres }))
     }
 
     async fn schema(&self) -> Result<Arc<Schema>, BoxError> {
         let server = Arc::clone(self.server.get_or_try_init(|| self.start()).await?);
         let schema = Schema { server, name: fresh_name() };
-        let store = connect(&schema, None).await?;
-        store.migrate().await?;
-        store.close().await;
+        let owner = connect(&schema, &schema.server.database.owner, None).await?;
+        owner.migrate().await?;
+        owner.close().await;
+        schema.server.database.grant(&schema.name).await?;
         Ok(Arc::new(schema))
     }
 }
@@ -81,7 +110,11 @@ impl Postgres {
 #[async_trait]
 impl Factory for Postgres {
     fn name(&self) -> &str {
-        if self.pooled { "postgres-pgbouncer" } else { "postgres" }
+        match self.way {
+            Way::Plain => "postgres",
+            Way::Pooled => "postgres-pgbouncer",
+            Way::Odd => "postgres-odd",
+        }
     }
 
     async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
@@ -99,9 +132,9 @@ impl Factory for Postgres {
 
 async fn connect(
     schema: &Schema,
+    direct: &str,
     clock: Option<Arc<dyn Clock>>,
 ) -> Result<PostgresStore, BoxError> {
-    let direct = schema.server.postgres.url();
     let builder = match &schema.server.bouncer {
         None => PostgresStore::builder(direct),
         Some(bouncer) => {
@@ -124,7 +157,8 @@ fn handle(
     clock: Option<Arc<dyn Clock>>,
 ) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
-        let store = connect(&schema, clock.clone()).await?;
+        let direct = schema.server.database.url();
+        let store = connect(&schema, direct, clock.clone()).await?;
         let (closed, guarded) = (store.clone(), Closes(store.clone()));
         let damaged = Arc::clone(&schema);
         let subject = Subject::full(store)
@@ -155,13 +189,9 @@ impl Drop for Closes {
 
 /// Deletes an event's row behind the store's back.
 async fn lose_event(schema: &Schema, session: &SessionId, index: Index) -> Result<(), BoxError> {
-    let url = schema.server.postgres.url();
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    let driven = tokio::spawn(connection);
+    let client = postgres_database::connect(&schema.server.database.owner).await?;
     let table = format!("{}.a2_events", schema.name);
     let sql = format!("delete from {table} where session_id = $1 and idx = $2");
     let rows = client.execute(&sql, &[&session.as_str(), &i64::try_from(index.get())?]).await?;
-    drop(client);
-    driven.await??;
     if rows == 1 { Ok(()) } else { Err(format!("{rows} rows were deleted").into()) }
 }

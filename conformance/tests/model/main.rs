@@ -1,18 +1,25 @@
 //! The model test on the embedded stores, in parts that run beside each other, and on stores broken
-//! on purpose, which it must find.
+//! on purpose, which it must find. With a server's feature also on that store.
 //!
-//! `A2_MODEL_HISTORIES` is the number of histories for each backend (2,000 by default),
-//! `A2_MODEL_SEED` the first one's seed (1 by default, so that every run does the same).
+//! `A2_MODEL_HISTORIES` is the number of histories for each embedded backend (2,000 by default), of
+//! which a server gets every tenth; `A2_MODEL_SEED` is the first one's seed (1 by default, so that every
+//! run does the same).
 
 mod broken;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use std::sync::LazyLock;
 
 use a2_conformance::backends::Memory;
+#[cfg(feature = "postgres")]
+use a2_conformance::backends::Postgres;
 #[cfg(feature = "sqlite")]
 use a2_conformance::backends::Sqlite;
 use a2_conformance::saboteurs::{SABOTEURS, Sabotaged, Saboteur};
+#[cfg(feature = "postgres")]
+use a2_conformance::servers::Servers;
 use a2_conformance::{Factory, Setup, model};
 use a2_core::SystemClock;
 use a2_store_memory::MemoryStore;
@@ -24,19 +31,33 @@ use broken::{BrokenFactory, Fault};
 /// How many tests a backend's histories are split into.
 const PARTS: u32 = 8;
 
+/// A server answers in a round trip what the embedded stores answer by a call.
+#[cfg(feature = "postgres")]
+const A_SERVERS_SHARE: u32 = 10;
+
+/// One server for all parts.
+#[cfg(feature = "postgres")]
+static POSTGRES: LazyLock<Arc<Postgres>> = LazyLock::new(|| Arc::new(Postgres::new(Servers::Auto)));
+
+/// Opens a backend's factory.
+type Open = fn() -> Arc<dyn Factory>;
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let histories = number("A2_MODEL_HISTORIES").unwrap_or(2_000);
     let histories = u32::try_from(histories).unwrap_or(u32::MAX);
     let seed = number("A2_MODEL_SEED").unwrap_or(1);
     let mut trials = Vec::new();
-    let backends: &[fn() -> Arc<dyn Factory>] = &[
-        || Arc::new(Memory::default()),
+    let backends: &[(Open, u32)] = &[
+        (|| Arc::new(Memory::default()), 1),
         #[cfg(feature = "sqlite")]
-        || Arc::new(Sqlite::relaxed()),
+        (|| Arc::new(Sqlite::relaxed()), 1),
+        #[cfg(feature = "postgres")]
+        (|| Arc::clone(&*POSTGRES) as _, A_SERVERS_SHARE),
     ];
-    for backend in backends.iter().copied() {
+    for (backend, share) in backends.iter().copied() {
         let name = backend().name().to_owned();
+        let histories = histories.div_ceil(share);
         let per_part = histories.div_ceil(PARTS);
         for part in 0..PARTS {
             let first = part * per_part;

@@ -7,5 +7,6 @@ mod completions;
 mod losses;
 mod migrating;
 mod pools;
+mod projection;
 mod util;
 mod wakes;
