@@ -16,6 +16,8 @@ pub enum Capability {
     Presence,
     /// A second handle can be opened on the same data.
     Another,
+    /// The store can be given limits lower than the model's.
+    Limits,
     /// The store can be closed.
     Close,
     /// The suite can take an event out of what is stored, as a broken disk would.
@@ -25,7 +27,7 @@ pub enum Capability {
 impl Capability {
     /// All of them.
     pub const ALL: &[Self] =
-        &[Self::Timers, Self::Presence, Self::Another, Self::Close, Self::Damage];
+        &[Self::Timers, Self::Presence, Self::Another, Self::Limits, Self::Close, Self::Damage];
 
     /// The name in reports.
     #[must_use]
@@ -34,6 +36,7 @@ impl Capability {
             Self::Timers => "timers",
             Self::Presence => "presence",
             Self::Another => "a second handle",
+            Self::Limits => "limits of its own",
             Self::Close => "closing",
             Self::Damage => "a way to damage it",
         }

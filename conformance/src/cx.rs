@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2_core::{
-    EventId, Index, ManualClock, Namespace, Presence, SessionId, Store, Timers, Timestamp,
+    EventId, Index, ManualClock, Namespace, Presence, SessionId, Store, StoreLimits, Timers,
+    Timestamp,
 };
 
-use crate::factory::{Closer, Loser, Opener};
+use crate::factory::{Closer, Limiter, Loser, Opener};
 use crate::trace::{Trace, Traced};
 use crate::{BoxError, Subject};
 
@@ -34,6 +35,7 @@ struct Handle {
     timers: Option<Traced<Arc<dyn Timers>>>,
     presence: Option<Traced<Arc<dyn Presence>>>,
     another: Option<Opener>,
+    limited: Option<Limiter>,
     close: Option<Closer>,
     lose_event: Option<Loser>,
     // Dropped last, after the stores above.
@@ -42,12 +44,14 @@ struct Handle {
 
 impl Handle {
     fn new(subject: Subject, trace: &Arc<Trace>) -> Arc<Self> {
-        let Subject { store, timers, presence, another, close, lose_event, guards } = subject;
+        let Subject { store, timers, presence, another, limited, close, lose_event, guards } =
+            subject;
         Arc::new(Self {
             store: Traced::new(store, trace),
             timers: timers.map(|timers| Traced::new(timers, trace)),
             presence: presence.map(|presence| Traced::new(presence, trace)),
             another,
+            limited,
             close,
             lose_event,
             _guards: guards,
@@ -104,7 +108,23 @@ impl Cx {
         let Some(open) = &self.handle.another else {
             panic!("the case uses a second handle without `needs(Another)`");
         };
-        match open().await {
+        self.beside(open().await)
+    }
+
+    /// Another handle on the same data with the same clock and these limits; the case must say that it
+    /// needs them.
+    ///
+    /// # Panics
+    /// When there are none, or it cannot be opened.
+    pub async fn limited(&self, limits: StoreLimits) -> Self {
+        let Some(open) = &self.handle.limited else {
+            panic!("the case lowers limits without `needs(Limits)`");
+        };
+        self.beside(open(limits).await)
+    }
+
+    fn beside(&self, opened: Result<Subject, BoxError>) -> Self {
+        match opened {
             Ok(subject) => {
                 let handle = Handle::new(subject, &self.shared.trace);
                 Self { shared: Arc::clone(&self.shared), handle }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use a2_core::{Clock, Index, ManualClock, Presence, SessionId, Store, Timers};
+use a2_core::{Clock, Index, ManualClock, Presence, SessionId, Store, StoreLimits, Timers};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -62,6 +62,9 @@ impl Setup {
 pub(crate) type Opener =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Subject, BoxError>> + Send + Sync>;
 
+pub(crate) type Limiter =
+    Arc<dyn Fn(StoreLimits) -> BoxFuture<'static, Result<Subject, BoxError>> + Send + Sync>;
+
 pub(crate) type Closer = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 pub(crate) type Loser =
@@ -73,6 +76,7 @@ pub struct Subject {
     pub(crate) timers: Option<Arc<dyn Timers>>,
     pub(crate) presence: Option<Arc<dyn Presence>>,
     pub(crate) another: Option<Opener>,
+    pub(crate) limited: Option<Limiter>,
     pub(crate) close: Option<Closer>,
     pub(crate) lose_event: Option<Loser>,
     // Dropped last: it removes what the store uses.
@@ -88,6 +92,7 @@ impl Subject {
             timers: None,
             presence: None,
             another: None,
+            limited: None,
             close: None,
             lose_event: None,
             guards: Vec::new(),
@@ -126,6 +131,17 @@ impl Subject {
         self
     }
 
+    /// How to open another handle on the same data, with the same clock and these limits.
+    #[must_use]
+    pub fn limited<F, Fut>(mut self, open: F) -> Self
+    where
+        F: Fn(StoreLimits) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Subject, BoxError>> + Send + 'static,
+    {
+        self.limited = Some(Arc::new(move |limits| open(limits).boxed()));
+        self
+    }
+
     /// How to close the store: open streams end, later calls answer `CLOSED`.
     #[must_use]
     pub fn closing<F, Fut>(mut self, close: F) -> Self
@@ -156,6 +172,7 @@ impl Subject {
             Capability::Timers => self.timers.is_some(),
             Capability::Presence => self.presence.is_some(),
             Capability::Another => self.another.is_some(),
+            Capability::Limits => self.limited.is_some(),
             Capability::Close => self.close.is_some(),
             Capability::Damage => self.lose_event.is_some(),
         }

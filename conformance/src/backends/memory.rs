@@ -31,9 +31,14 @@ impl Factory for Memory {
 /// A handle on the same data, with this clock.
 fn handle(store: &MemoryStore, clock: &Arc<dyn Clock>) -> Subject {
     let store = store.with_clock(Arc::clone(clock));
-    let (again, clock, closed) = (store.clone(), Arc::clone(clock), store.clone());
+    let (again, limited, closed) = (store.clone(), store.clone(), store.clone());
+    let (clock, same_clock) = (Arc::clone(clock), Arc::clone(clock));
     let subject = Subject::full(store).another(move || {
         let subject = handle(&again, &clock);
+        async { Ok(subject) }
+    });
+    let subject = subject.limited(move |limits| {
+        let subject = handle(&limited.with_limits(limits), &same_clock);
         async { Ok(subject) }
     });
     subject.closing(move || {

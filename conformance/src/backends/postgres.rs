@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{Clock, Index, SessionId};
+use a2_core::{Clock, Index, SessionId, StoreLimits};
 use a2_store_postgres::{PostgresStore, Statements};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
@@ -99,7 +99,8 @@ impl Postgres {
     async fn schema(&self) -> Result<Arc<Schema>, BoxError> {
         let server = Arc::clone(self.server.get_or_try_init(|| self.start()).await?);
         let schema = Schema { server, name: fresh_name() };
-        let owner = connect(&schema, &schema.server.database.owner, None).await?;
+        let owner =
+            connect(&schema, &schema.server.database.owner, None, StoreLimits::ABSOLUTE).await?;
         owner.migrate().await?;
         owner.close().await;
         schema.server.database.grant(&schema.name).await?;
@@ -126,7 +127,7 @@ impl Factory for Postgres {
             }
             Isolation::Own => self.schema().await?,
         };
-        handle(schema, setup.clock()).await
+        handle(schema, setup.clock(), StoreLimits::ABSOLUTE).await
     }
 }
 
@@ -134,6 +135,7 @@ async fn connect(
     schema: &Schema,
     direct: &str,
     clock: Option<Arc<dyn Clock>>,
+    limits: StoreLimits,
 ) -> Result<PostgresStore, BoxError> {
     let builder = match &schema.server.bouncer {
         None => PostgresStore::builder(direct),
@@ -144,6 +146,7 @@ async fn connect(
     let mut builder = builder
         .schema(&schema.name)
         .max_connections(CONNECTIONS)
+        .limits(limits)
         .operation_timeout(Duration::from_secs(30));
     if let Some(clock) = clock {
         builder = builder.clock(clock);
@@ -151,18 +154,20 @@ async fn connect(
     Ok(builder.connect().await?)
 }
 
-/// A handle on the schema, with this clock or the server's.
+/// A handle on the schema, with this clock or the server's, and these limits.
 fn handle(
     schema: Arc<Schema>,
     clock: Option<Arc<dyn Clock>>,
+    limits: StoreLimits,
 ) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
         let direct = schema.server.database.url();
-        let store = connect(&schema, direct, clock.clone()).await?;
+        let store = connect(&schema, direct, clock.clone(), limits).await?;
         let (closed, guarded) = (store.clone(), Closes(store.clone()));
-        let damaged = Arc::clone(&schema);
+        let (damaged, limited) = (Arc::clone(&schema), (Arc::clone(&schema), clock.clone()));
         let subject = Subject::full(store)
-            .another(move || handle(Arc::clone(&schema), clock.clone()))
+            .another(move || handle(Arc::clone(&schema), clock.clone(), limits))
+            .limited(move |limits| handle(Arc::clone(&limited.0), limited.1.clone(), limits))
             .closing(move || {
                 let store = closed.clone();
                 async move {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{Clock, Index, SessionId};
+use a2_core::{Clock, Index, SessionId, StoreLimits};
 use a2_store_sqlite::{SqliteStore, Synchronous, rusqlite};
 use futures_util::future::BoxFuture;
 use tempfile::TempDir;
@@ -47,7 +47,13 @@ impl Factory for Sqlite {
             Isolation::Own => folder()?,
         };
         let path = folder.path().join("a2.db");
-        Ok(handle(path, setup.clock(), self.synchronous).await?.guard(folder))
+        let opening = Opening {
+            path,
+            clock: setup.clock(),
+            synchronous: self.synchronous,
+            limits: StoreLimits::ABSOLUTE,
+        };
+        Ok(handle(opening).await?.guard(folder))
     }
 }
 
@@ -55,29 +61,35 @@ fn folder() -> Result<Arc<TempDir>, BoxError> {
     Ok(Arc::new(tempfile::Builder::new().prefix("a2-conformance-").tempdir()?))
 }
 
-async fn open(
-    path: &Path,
+/// How a handle on a file is opened.
+#[derive(Clone)]
+struct Opening {
+    path: PathBuf,
+    /// The system's when none is given.
     clock: Option<Arc<dyn Clock>>,
     synchronous: Synchronous,
-) -> Result<SqliteStore, BoxError> {
-    let mut builder = SqliteStore::builder(path).synchronous(synchronous);
-    if let Some(clock) = clock {
-        builder = builder.clock(clock);
-    }
-    Ok(builder.open().await?)
+    limits: StoreLimits,
 }
 
-/// A handle on the file, with this clock or the system's.
-fn handle(
-    path: PathBuf,
-    clock: Option<Arc<dyn Clock>>,
-    synchronous: Synchronous,
-) -> BoxFuture<'static, Result<Subject, BoxError>> {
+impl Opening {
+    async fn open(&self) -> Result<SqliteStore, BoxError> {
+        let builder = SqliteStore::builder(&self.path).synchronous(self.synchronous);
+        let mut builder = builder.limits(self.limits);
+        if let Some(clock) = &self.clock {
+            builder = builder.clock(Arc::clone(clock));
+        }
+        Ok(builder.open().await?)
+    }
+}
+
+/// A handle on the file.
+fn handle(opening: Opening) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
-        let store = open(&path, clock.clone(), synchronous).await?;
-        let (closed, damaged) = (store.clone(), path.clone());
+        let store = opening.open().await?;
+        let (closed, damaged, limited) = (store.clone(), opening.path.clone(), opening.clone());
         let subject = Subject::full(store)
-            .another(move || handle(path.clone(), clock.clone(), synchronous))
+            .another(move || handle(opening.clone()))
+            .limited(move |limits| handle(Opening { limits, ..limited.clone() }))
             .closing(move || {
                 let store = closed.clone();
                 async move { Ok(store.close().await?) }

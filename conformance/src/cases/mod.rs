@@ -22,6 +22,7 @@ areas! {
     names_within
     payloads
     limits
+    own_limits
     snapshots
     pins
     clear

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod claims;
+mod limits;
 mod listings;
 mod logs;
 mod store;
@@ -16,7 +17,9 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use a2_core::{Event, EventId, HeadRef, Namespace, Presence, PresenceRows, SessionId, Timers};
+use a2_core::{
+    Event, EventId, HeadRef, Namespace, Presence, PresenceRows, SessionId, StoreLimits, Timers,
+};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -250,6 +253,22 @@ saboteurs! {
     ExpiredRowsRead breaks R86: "expired rows are read until there are others" => "presence.ttl.exactly_now_is_expired";
     WatchStartsEmpty breaks R87: "a watch begins with an empty namespace" => "presence.watch.rows_first";
     PresencePatchless breaks R85: "a presence write answers no patch" => "presence.patch.fields";
+    // A store's own limits.
+    OwnJsonBytesIgnored breaks R91: "payloads and states are as long as anywhere" => "limits.own.payload";
+    OwnBatchEventsIgnored breaks R91: "a batch has as many events as anywhere" => "limits.own.batch_events";
+    OwnBatchTargetsIgnored breaks R91: "a batch has as many targets as anywhere" => "limits.own.batch_targets";
+    OwnEventTargetsIgnored breaks R91: "an event has as many targets as anywhere" => "limits.own.event_targets";
+    OwnBatchBytesIgnored breaks R91: "a batch has as many bytes as anywhere" => "limits.own.batch_bytes";
+    OwnSnapshotWritesIgnored breaks R91: "a call keeps as many snapshots as anywhere" => "limits.own.snapshots";
+    OwnPresenceFieldsIgnored breaks R91: "a presence write has as many fields as anywhere" => "limits.own.presence";
+    OwnPresenceBytesIgnored breaks R91: "presence values are as long as anywhere" => "limits.own.presence";
+    ReturnedUnlimited breaks R91: "what a completion returns is not held to the limits" => "limits.own.returned";
+    TimersUnlimited breaks R91: "a timer's event is not held to the limits" => "limits.own.timer";
+    SnapshotsUnlimited breaks R91: "snapshots are not held to the limits" => "limits.own.snapshots";
+    WrittenThenRefused breaks R91: "what is above a limit is written and then refused" => "limits.own.payload";
+    ReplayBeforeLimits breaks R92: "a batch sent again is answered before limits are looked at" => "limits.own.append_sent_again";
+    CompletionBeforeLimits breaks R92: "a completion is done before limits are looked at" => "limits.own.completion_sent_again";
+    StoredAboveLimitsHidden breaks R92: "what is stored and above a limit is not read" => "limits.own.what_is_stored_stays";
 }
 
 /// Closes a store.
@@ -298,12 +317,13 @@ where
 
     async fn open(&self, setup: Setup) -> Result<Subject, BoxError> {
         let inner = (self.open)(&setup);
-        let broken = Broken { inner, how: self.saboteur.how, seen: Arc::default() };
+        let how = self.saboteur.how;
+        let broken = Broken { inner, how, limits: StoreLimits::ABSOLUTE, seen: Arc::default() };
         let (first, again) = (broken.clone(), self.again.clone());
         let close = Arc::clone(&self.close);
         Ok(broken.subject(Arc::clone(&close)).another(move || {
             let inner = again(&first.inner, &setup);
-            let broken = Broken { inner, how: first.how, seen: Arc::clone(&first.seen) };
+            let broken = Broken { inner, ..first.clone() };
             let subject = broken.subject(Arc::clone(&close));
             async move { Ok(subject) }
         }))
@@ -315,6 +335,7 @@ where
 pub(crate) struct Broken<S> {
     inner: S,
     how: How,
+    limits: StoreLimits,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -333,7 +354,12 @@ struct Seen {
 impl<S: Timers + Presence + Clone + 'static> Broken<S> {
     fn subject(self, close: Close<S>) -> Subject {
         let (inner, how) = (self.inner.clone(), self.how);
-        let subject = Subject::full(self).closing(move || {
+        let (limited, closing) = (self.clone(), Arc::clone(&close));
+        let subject = Subject::full(self).limited(move |limits| {
+            let subject = limited.limited(limits).map(|store| store.subject(Arc::clone(&closing)));
+            async move { Ok(subject?) }
+        });
+        let subject = subject.closing(move || {
             let close = (how != How::ClosedGoesOn).then(|| close(inner.clone()));
             async move {
                 if let Some(close) = close {

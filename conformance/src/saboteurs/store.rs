@@ -16,11 +16,13 @@ use super::Broken;
 #[async_trait]
 impl<S: Timers + Presence> Store for Broken<S> {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
-        self.break_append(session, append).await
+        self.within_limits(session, append).await
     }
 
     async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Events> {
-        self.break_read(session, range).await
+        let mut read = self.break_read(session, range).await?;
+        self.hide(&mut read.events);
+        Ok(read)
     }
 
     fn stream(&self, session: &SessionId, start_after: Index) -> EventStream {
@@ -48,7 +50,7 @@ impl<S: Timers + Presence> Store for Broken<S> {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
-        self.break_complete(session, complete).await
+        self.completes_within_limits(session, complete).await
     }
 
     async fn fail_attempt(
@@ -90,6 +92,7 @@ impl<S: Timers + Presence> Store for Broken<S> {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
+        self.check_snapshots(&writes)?;
         self.break_put_snapshots(session, reducer, writes).await
     }
 
@@ -117,6 +120,7 @@ impl<S: Timers + Presence> Store for Broken<S> {
 #[async_trait]
 impl<S: Timers + Presence> Timers for Broken<S> {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
+        self.check_schedule(&timer)?;
         self.break_schedule(session, timer).await
     }
 
@@ -140,6 +144,7 @@ impl<S: Timers + Presence> Presence for Broken<S> {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
+        self.limits.check_presence(&update)?;
         self.break_set_presence(namespace, update).await
     }
 

@@ -200,3 +200,27 @@ async fn what_the_user_breaks_is_the_users() {
     assert!(done.outcome.completed().is_some());
     assert_eq!(totals.rows().await, 0);
 }
+
+#[tokio::test]
+async fn what_is_above_the_stores_limits_is_refused_before_anything_is_run() {
+    let (options, totals, at) = (made().await, Totals::new().await, session("s"));
+    let limits = StoreLimits::new().batch_events(1).unwrap();
+    let small = options.clone().limits(limits).connect().await.unwrap();
+    let store = options.connect().await.unwrap();
+    let head = claimed(&store, &at, "e").await;
+    let above = complete(&head).events([event("x"), event("y")]).unwrap();
+    let (insert, ran) = (totals.insert(1), AtomicUsize::new(0));
+    let refused = small.complete_attempt_with(&at, above.clone(), |tx| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        run(tx, &insert)
+    });
+    let error = refused.await.unwrap_err();
+    assert_eq!(error.code(), "INVALID_INPUT");
+    assert_eq!(error.to_string(), "events: must be at most 1 in one batch");
+    assert_eq!((ran.load(Ordering::Relaxed), totals.rows().await), (0, 0));
+    // Also when it was done before, by a store that takes more.
+    let _ = store.complete_attempt_with(&at, above.clone(), |tx| run(tx, &insert)).await.unwrap();
+    let again = small.complete_attempt_with(&at, above, |tx| run(tx, &insert)).await;
+    assert_eq!(again.unwrap_err().code(), "INVALID_INPUT");
+    assert_eq!(totals.rows().await, 1);
+}

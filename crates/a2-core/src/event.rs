@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::few::Few;
 use crate::{
     Consumer, CursorKey, Error, EventId, EventType, HeadRef, Index, Json, Lane, LogName, Result,
-    SessionId, Timestamp, limits,
+    SessionId, StoreLimits, Timestamp, limits,
 };
 
 /// An event as it stands in the log; cheap to clone.
@@ -329,6 +329,11 @@ impl NewEvent {
         self.cause.as_deref()
     }
 
+    /// Gives an event without an id one.
+    pub(crate) fn identify(&mut self) {
+        self.id.get_or_insert_with(EventId::generate);
+    }
+
     /// Bytes of names and payload, as the batch limit counts them.
     pub(crate) fn byte_len(&self) -> usize {
         let target = |t: &Target| {
@@ -357,7 +362,7 @@ impl Batch {
     pub(crate) fn for_append(events: impl IntoIterator<Item = NewEvent>) -> Result<Self> {
         let mut batch = Self::bounded(events)?;
         for event in &mut batch {
-            event.id.get_or_insert_with(EventId::generate);
+            event.identify();
         }
         Self(batch).checked()
     }
@@ -388,42 +393,14 @@ impl Batch {
         let events = events.into_iter();
         let mut batch = Vec::with_capacity(events.size_hint().0.min(limits::BATCH_EVENTS));
         for event in events {
-            if batch.len() == limits::BATCH_EVENTS {
-                return Err(Error::invalid(
-                    "events",
-                    format!("must be at most {} in one batch", limits::BATCH_EVENTS),
-                ));
-            }
+            StoreLimits::ABSOLUTE.check_batch_events(batch.len() + 1)?;
             batch.push(event);
         }
         Ok(batch)
     }
 
     fn checked(self) -> Result<Self> {
-        let (mut targets, mut bytes) = (0, 0);
-        for (i, event) in self.0.iter().enumerate() {
-            let here = event.target_list().len();
-            if here > limits::EVENT_TARGETS {
-                return Err(Error::invalid(
-                    format!("events[{i}].targets"),
-                    format!("must be at most {}", limits::EVENT_TARGETS),
-                ));
-            }
-            targets += here;
-            bytes += event.byte_len();
-        }
-        if targets > limits::BATCH_TARGETS {
-            return Err(Error::invalid(
-                "events",
-                format!("must have at most {} targets in one batch", limits::BATCH_TARGETS),
-            ));
-        }
-        if bytes > limits::BATCH_BYTES {
-            return Err(Error::invalid(
-                "events",
-                format!("must have at most {} bytes in one batch", limits::BATCH_BYTES),
-            ));
-        }
+        StoreLimits::ABSOLUTE.check_batch(&self.0)?;
         if self.0.len() > 1 {
             let mut seen = std::collections::HashSet::with_capacity(self.0.len());
             for (i, event) in self.0.iter().enumerate() {

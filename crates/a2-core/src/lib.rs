@@ -25,6 +25,7 @@ pub mod presence;
 pub mod request;
 mod served;
 mod store;
+mod store_limits;
 mod time;
 
 pub use async_trait::async_trait;
@@ -44,4 +45,5 @@ pub use outcome::*;
 pub use request::*;
 pub use served::{LogDeclaration, LogTypes, Served, ServedConsumer};
 pub use store::{EventStream, Presence, PresenceStream, Store, Timers, WorkHints};
+pub use store_limits::StoreLimits;
 pub use time::{Clock, Index, ManualClock, Span, SystemClock, Timestamp};

@@ -1,7 +1,7 @@
 //! Every absolute limit of the model, in one place.
 //!
 //! The limits are the same on every backend: they are checked when a value or a request is made, so
-//! that nothing too large reaches a store. A store may be configured with lower ones.
+//! that nothing too large reaches a store. A store may be given lower ones: [`StoreLimits`](crate::StoreLimits).
 
 /// Longest name (session, event id, type, consumer, lane, …), in bytes of UTF-8.
 pub const NAME_BYTES: usize = 512;

@@ -83,7 +83,8 @@ stream_type!(
 ///
 /// # Checks
 /// An operation checks everything before it writes anything, in the order that its documentation
-/// gives; the first check that fails is the answer.
+/// gives; the first check that fails is the answer. Before all of them, what is given must be within the
+/// store's own [limits](crate::StoreLimits) where it has lower ones: `INVALID_INPUT` otherwise.
 ///
 /// # Errors
 /// Every operation may fail with `STORE_UNAVAILABLE` (retryable), `STORE_NOT_CONFIGURED`, `CORRUPT`

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2_core::{Clock, SystemClock};
+use a2_core::{Clock, StoreLimits, SystemClock};
 
 use crate::MemoryStore;
 
@@ -20,11 +20,12 @@ use crate::MemoryStore;
 #[must_use = "a builder makes nothing until built"]
 pub struct MemoryStoreBuilder {
     clock: Arc<dyn Clock>,
+    limits: StoreLimits,
 }
 
 impl Default for MemoryStoreBuilder {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock) }
+        Self { clock: Arc::new(SystemClock), limits: StoreLimits::ABSOLUTE }
     }
 }
 
@@ -35,9 +36,15 @@ impl MemoryStoreBuilder {
         self
     }
 
+    /// How much the store takes at once; as much as the model allows by default.
+    pub fn limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// An empty store.
     #[must_use]
     pub fn build(self) -> MemoryStore {
-        MemoryStore::with_config(self.clock)
+        MemoryStore::with_config(self.clock, self.limits)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use a2_core::live::Hub;
-use a2_core::{Clock, Result, SessionId, Timestamp};
+use a2_core::{Clock, Result, SessionId, StoreLimits, Timestamp};
 
 use crate::MemoryStoreBuilder;
 use crate::global::Global;
@@ -19,6 +19,7 @@ use crate::session::Session;
 pub struct MemoryStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: StoreLimits,
     number: HandleNumber,
     source: Arc<str>,
 }
@@ -49,22 +50,29 @@ impl MemoryStore {
         MemoryStoreBuilder::default()
     }
 
-    pub(crate) fn with_config(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn with_config(clock: Arc<dyn Clock>, limits: StoreLimits) -> Self {
         let shared = Shared { global: Global::new(), presences: Presences::new(), hub: Hub::new() };
-        Self::handle(Arc::new(shared), clock)
+        Self::handle(Arc::new(shared), clock, limits)
     }
 
     /// Another handle on the same data, whose operations go by `clock`, and whose presence writes
     /// have a source of their own.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
-        Self::handle(Arc::clone(&self.shared), clock)
+        Self::handle(Arc::clone(&self.shared), clock, self.limits)
     }
 
-    fn handle(shared: Arc<Shared>, clock: Arc<dyn Clock>) -> Self {
+    /// Another handle on the same data, which takes as much at once as `limits` say, and whose presence
+    /// writes have a source of their own.
+    #[must_use]
+    pub fn with_limits(&self, limits: StoreLimits) -> Self {
+        Self::handle(Arc::clone(&self.shared), Arc::clone(&self.clock), limits)
+    }
+
+    fn handle(shared: Arc<Shared>, clock: Arc<dyn Clock>, limits: StoreLimits) -> Self {
         static HANDLES: AtomicU64 = AtomicU64::new(1);
         let number = HANDLES.fetch_add(1, Ordering::Relaxed);
-        Self { shared, clock, number, source: format!("memory-{number}").into() }
+        Self { shared, clock, limits, number, source: format!("memory-{number}").into() }
     }
 
     /// Names this handle, and its clones, in the presence patches that it makes.

@@ -42,7 +42,8 @@
 //! # Handles, clocks, closing
 //!
 //! [`MemoryStore`] is a handle: clones share the data. [`MemoryStore::with_clock`] makes a handle
-//! that goes by another clock, for tests that travel in time. There is no background task and no
+//! that goes by another clock, for tests that travel in time, [`MemoryStore::with_limits`] one with
+//! other [limits](StoreLimits). There is no background task and no
 //! I/O; streams do their waiting inside their own futures. [`MemoryStore::close`] ends streams and
 //! refuses every later operation of every handle.
 //!

@@ -22,6 +22,7 @@ use crate::session::Reclaim;
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
+        self.limits.check_append(&append)?;
         let appended = self.on_new(session, |s, now| engine::append(s, now, &append)).await?;
         self.shared.tell(session, &appended);
         Ok(appended)
@@ -60,6 +61,7 @@ impl Store for MemoryStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
+        self.limits.check_complete(&complete)?;
         let completed =
             self.on(session, |s, now| engine::complete_attempt(s, now, &complete)).await?;
         if let Completion::Completed(appended) = &completed.outcome {
@@ -111,6 +113,7 @@ impl Store for MemoryStore {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
+        self.limits.check_snapshots(&writes)?;
         self.on_new(session, |s, _| engine::put_snapshots(s, reducer, &writes)).await
     }
 
@@ -178,6 +181,7 @@ const PENDING: &str = "pending";
 #[async_trait]
 impl Timers for MemoryStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
+        self.limits.check_schedule(&timer)?;
         let scheduled = self.on_new(session, |s, now| engine::schedule(s, now, &timer)).await?;
         self.shared.hub.timer_set(scheduled.due_at);
         Ok(scheduled)
@@ -205,6 +209,7 @@ impl Presence for MemoryStore {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
+        self.limits.check_presence(&update)?;
         self.shared.global.check_open()?;
         let now = || self.clock.now();
         Ok(self.shared.presences.set(namespace, &update, self.writer(), now))

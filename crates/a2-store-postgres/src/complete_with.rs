@@ -79,6 +79,7 @@ impl PostgresStore {
     where
         F: for<'a> FnMut(&'a Transaction<'_>) -> BoxFuture<'a, Result<(), BoxError>> + Send,
     {
+        self.limits().check_complete(&complete)?;
         self.check_open()?;
         let (db, sql) = (self.db(), self.sql());
         let place = Place::write("complete_attempt_with", session);

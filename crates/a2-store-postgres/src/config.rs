@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{Clock, Error, Result};
+use a2_core::{Clock, Error, Result, StoreLimits};
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -55,6 +55,7 @@ pub struct PostgresBuilder {
     pub(crate) notifications: bool,
     pub(crate) poll_floor: Duration,
     pub(crate) poll_ceiling: Duration,
+    pub(crate) limits: StoreLimits,
 }
 
 impl PostgresBuilder {
@@ -71,6 +72,7 @@ impl PostgresBuilder {
             notifications: true,
             poll_floor: Duration::from_millis(20),
             poll_ceiling: Duration::from_secs(1),
+            limits: StoreLimits::ABSOLUTE,
         }
     }
 
@@ -129,6 +131,13 @@ impl PostgresBuilder {
     pub fn polling(mut self, floor: Duration, ceiling: Duration) -> Self {
         self.poll_floor = floor.max(Duration::from_millis(1));
         self.poll_ceiling = ceiling.max(self.poll_floor);
+        self
+    }
+
+    /// How much the store takes at once; as much as the model allows by default. They are this store's:
+    /// another one on the same database has its own.
+    pub fn limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -255,6 +264,7 @@ impl fmt::Debug for PostgresBuilder {
             .field("notifications", &self.notifications)
             .field("poll_floor", &self.poll_floor)
             .field("poll_ceiling", &self.poll_ceiling)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }

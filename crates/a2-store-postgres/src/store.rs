@@ -10,8 +10,9 @@ use a2_core::{
     Index, Namespace, Page, Pending, PendingPage, Presence, PresencePatch, PresenceRows,
     PresenceStream, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Reclaimed, Redrive,
     Redriven, ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Result, Schedule,
-    Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, TimerKey, TimerPage,
-    Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog, WorkHints, async_trait,
+    Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, StoreLimits, TimerKey,
+    TimerPage, Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog, WorkHints,
+    async_trait,
 };
 use deadpool_postgres::Pool;
 
@@ -58,6 +59,7 @@ struct Inner {
     /// How far the deletion of abandoned presence got.
     sweep: Mutex<String>,
     polling: Polling,
+    limits: StoreLimits,
 }
 
 impl Inner {
@@ -147,6 +149,7 @@ impl PostgresStore {
             source,
             sweep: Mutex::default(),
             polling,
+            limits: options.limits,
         })))
     }
 
@@ -186,6 +189,10 @@ impl PostgresStore {
 
     pub(crate) fn db(&self) -> &Db {
         &self.0.db
+    }
+
+    pub(crate) fn limits(&self) -> &StoreLimits {
+        &self.0.limits
     }
 
     pub(crate) fn sql(&self) -> &Sql {
@@ -249,6 +256,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
+        self.limits().check_append(&append)?;
         self.run(&self.0.append, session, append).await
     }
 
@@ -288,6 +296,7 @@ impl Store for PostgresStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
+        self.limits().check_complete(&complete)?;
         self.run(&self.0.complete, session, complete).await
     }
 
@@ -355,6 +364,7 @@ impl Store for PostgresStore {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
+        self.limits().check_snapshots(&writes)?;
         let session = session.clone();
         let reducer = reducer.clone();
         self.writes(|inner| async move {
@@ -402,6 +412,7 @@ impl Store for PostgresStore {
 #[async_trait]
 impl Timers for PostgresStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
+        self.limits().check_schedule(&timer)?;
         let (now, session) = (self.now(), session.clone());
         self.writes(|inner| async move {
             let done = ops::schedule(&inner.db, &inner.sql, &session, &timer, now).await?;
@@ -446,6 +457,7 @@ impl Presence for PostgresStore {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
+        self.limits().check_presence(&update)?;
         let (now, namespace) = (self.now(), namespace.clone());
         self.writes(|inner| async move {
             // Abandoned presence is judged by the server's clock alone.

@@ -77,6 +77,7 @@ impl SqliteStore {
     where
         F: FnMut(&Connection) -> Result<(), BoxError> + Send + 'static,
     {
+        self.limits().check_complete(&complete)?;
         let (now, hub) = (self.time(), self.hub().clone());
         let (at, woken) = (session.clone(), session.clone());
         let bytes = complete.returned().iter().map(|event| event.payload().byte_len()).sum();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{Clock, Error, Result};
+use a2_core::{Clock, Error, Result, StoreLimits};
 
 use crate::SqliteStore;
 
@@ -33,6 +33,7 @@ pub struct SqliteBuilder {
     pub(crate) synchronous: Synchronous,
     pub(crate) operation_timeout: Duration,
     pub(crate) poll_interval: Duration,
+    pub(crate) limits: StoreLimits,
 }
 
 impl SqliteBuilder {
@@ -43,6 +44,7 @@ impl SqliteBuilder {
             synchronous: Synchronous::Full,
             operation_timeout: Duration::from_secs(30),
             poll_interval: Duration::from_millis(20),
+            limits: StoreLimits::ABSOLUTE,
         }
     }
 
@@ -71,6 +73,13 @@ impl SqliteBuilder {
     /// open; 20 milliseconds by default.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How much the store takes at once; as much as the model allows by default. They are this store's:
+    /// another one on the same file has its own.
+    pub fn limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -119,6 +128,7 @@ impl fmt::Debug for SqliteBuilder {
             .field("synchronous", &self.synchronous)
             .field("operation_timeout", &self.operation_timeout)
             .field("poll_interval", &self.poll_interval)
+            .field("limits", &self.limits)
             .finish()
     }
 }

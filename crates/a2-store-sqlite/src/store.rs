@@ -15,9 +15,9 @@ use a2_core::{
     Namespace, NewEvent, Page, Pending, PendingPage, Presence, PresencePatch, PresenceRows,
     PresenceStream, PresenceUpdate, PutSnapshots, ReadRange, ReadState, Reclaimed, Redrive,
     Redriven, ReducerName, ReleaseClaims, Released, RenewClaims, Renewal, Result, Schedule,
-    Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, SystemClock, TimerKey,
-    TimerPage, Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog, WorkHints,
-    async_trait,
+    Scheduled, Served, SessionId, Sessions, SnapshotsPut, StateRead, Store, StoreLimits,
+    SystemClock, TimerKey, TimerPage, Timers, Timestamp, Unscheduled, WakeLog, WithClaim, WokenLog,
+    WorkHints, async_trait,
 };
 use futures_core::Stream;
 
@@ -66,6 +66,7 @@ struct Inner {
     source: String,
     /// How far the deletion of abandoned presence got.
     sweep: Arc<Sweep>,
+    limits: StoreLimits,
     name: Arc<str>,
 }
 
@@ -100,7 +101,8 @@ impl SqliteStore {
     }
 
     pub(crate) async fn start(options: SqliteBuilder, in_memory: bool) -> Result<Self> {
-        let SqliteBuilder { path, clock, synchronous, operation_timeout, poll_interval } = options;
+        let SqliteBuilder { path, clock, synchronous, operation_timeout, poll_interval, limits } =
+            options;
         let opener = if in_memory {
             Opener::memory(operation_timeout)
         } else {
@@ -129,6 +131,7 @@ impl SqliteStore {
             injected: clock,
             source: uuid::Uuid::now_v7().to_string(),
             sweep: Arc::default(),
+            limits,
             name,
         })))
     }
@@ -172,6 +175,10 @@ impl SqliteStore {
     fn guarded<S>(&self, stream: S) -> Guarded<S> {
         let (guard, ready) = self.0.watch.open();
         Guarded { stream, ready, _guard: guard }
+    }
+
+    pub(crate) fn limits(&self) -> &StoreLimits {
+        &self.0.limits
     }
 
     pub(crate) fn hub(&self) -> &Hub {
@@ -257,6 +264,7 @@ fn nobody<T>(_: &Hub, _: &SessionId, _: &T) {}
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, session: &SessionId, append: Append) -> Result<Appended> {
+        self.limits().check_append(&append)?;
         let bytes = bytes_of(append.events());
         let run = move |t: &mut SessionTables<'_>, now| engine::append(t, now, &append);
         self.write(session, "append", bytes, run, woken_by).await
@@ -300,6 +308,7 @@ impl Store for SqliteStore {
         session: &SessionId,
         complete: CompleteAttempt,
     ) -> Result<WithClaim<Completion>> {
+        self.limits().check_complete(&complete)?;
         let bytes = bytes_of(complete.returned());
         let run = move |t: &mut SessionTables<'_>, now| engine::complete_attempt(t, now, &complete);
         let wake = |hub: &Hub, session: &SessionId, done: &WithClaim<Completion>| {
@@ -370,6 +379,7 @@ impl Store for SqliteStore {
         reducer: &ReducerName,
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
+        self.limits().check_snapshots(&writes)?;
         let reducer = reducer.clone();
         let bytes = writes.writes().iter().map(|write| write.state().byte_len()).sum();
         let run = move |t: &mut SessionTables<'_>, _| engine::put_snapshots(t, &reducer, &writes);
@@ -409,6 +419,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl Timers for SqliteStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
+        self.limits().check_schedule(&timer)?;
         let run = move |t: &mut SessionTables<'_>, now| engine::schedule(t, now, &timer);
         let wake = |hub: &Hub, _: &SessionId, done: &Scheduled| hub.timer_set(done.due_at);
         self.write(session, "schedule", 0, run, wake).await
@@ -437,6 +448,7 @@ impl Presence for SqliteStore {
         namespace: &Namespace,
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
+        self.limits().check_presence(&update)?;
         let (now, source) = (self.time(), self.0.source.clone());
         let (written, woken, hub) = (namespace.clone(), namespace.clone(), self.0.presence.clone());
         let sweep = self.0.injected.is_none().then(|| Arc::clone(&self.0.sweep));

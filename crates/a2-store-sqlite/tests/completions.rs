@@ -188,3 +188,29 @@ async fn others_share_no_transaction_with_it() {
     assert_eq!(failed.load(Ordering::Relaxed), 40);
     assert_eq!(totals(&own), 120);
 }
+
+#[tokio::test]
+async fn what_is_above_the_stores_limits_is_refused_before_anything_is_run() {
+    let (folder, own, store) = with_totals().await;
+    let limits = StoreLimits::new().batch_events(1).unwrap();
+    let small = SqliteStore::builder(folder.path().join("a2.db")).limits(limits);
+    let small = small.open().await.unwrap();
+    let at = session("s");
+    let head = claimed(&store, &at, "e").await;
+    let above = complete(&head).events([event("x"), event("y")]).unwrap();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let runs = Arc::clone(&ran);
+    let refused = small.complete_attempt_with(&at, above.clone(), move |tx| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        insert(tx)
+    });
+    let error = refused.await.unwrap_err();
+    assert_eq!(error.code(), "INVALID_INPUT");
+    assert_eq!(error.to_string(), "events: must be at most 1 in one batch");
+    assert_eq!((ran.load(Ordering::Relaxed), totals(&own)), (0, 0));
+    // Also when it was done before, by a store that takes more.
+    let _ = store.complete_attempt_with(&at, above.clone(), insert).await.unwrap();
+    let again = small.complete_attempt_with(&at, above, insert).await;
+    assert_eq!(again.unwrap_err().code(), "INVALID_INPUT");
+    assert_eq!(totals(&own), 1);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Error, Field, Index, Json, Participant, Result, Span, limits};
+use crate::{Error, Field, Index, Json, Participant, Result, Span, StoreLimits};
 
 /// Sets and removes a participant's ephemeral fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,7 @@ impl PresenceUpdate {
         F: TryInto<Field>,
         Error: From<F::Error>,
     {
-        if value.byte_len() > limits::PRESENCE_VALUE_BYTES {
-            return Err(Error::invalid(
-                "value",
-                format!("must be at most {} bytes", limits::PRESENCE_VALUE_BYTES),
-            ));
-        }
+        StoreLimits::ABSOLUTE.check_presence_value(&value)?;
         let removes = value.as_str() == "null";
         self.put(field.try_into()?, (!removes).then_some(value))
     }
@@ -73,12 +68,7 @@ impl PresenceUpdate {
 
     fn put(mut self, field: Field, value: Option<Json>) -> Result<Self> {
         self.fields.insert(field, value);
-        if self.fields.len() > limits::PRESENCE_FIELDS {
-            return Err(Error::invalid(
-                "fields",
-                format!("must be at most {}", limits::PRESENCE_FIELDS),
-            ));
-        }
+        StoreLimits::ABSOLUTE.check_presence_fields(self.fields.len())?;
         Ok(self)
     }
 

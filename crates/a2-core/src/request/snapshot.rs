@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Error, HeadRef, Index, Json, Result, limits};
+use crate::{Error, HeadRef, Index, Json, Result, StoreLimits, limits};
 
 /// Reads a reducer's newest snapshot and the events after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,18 +118,7 @@ impl PutSnapshots {
         for write in writes {
             count += 1;
             bytes += write.state.byte_len();
-            if count > limits::SNAPSHOT_WRITES {
-                return Err(Error::invalid(
-                    "writes",
-                    format!("must be at most {}", limits::SNAPSHOT_WRITES),
-                ));
-            }
-            if bytes > limits::BATCH_BYTES {
-                return Err(Error::invalid(
-                    "writes",
-                    format!("must have at most {} bytes of state", limits::BATCH_BYTES),
-                ));
-            }
+            StoreLimits::ABSOLUTE.check_writes(count, bytes)?;
             match merged.get_mut(&write.index) {
                 Some(earlier) => {
                     earlier.state = write.state;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::event::Batch;
-use crate::{Error, Index, NewEvent, Result, Served, Span, TimerKey, limits};
+use crate::{Error, Index, NewEvent, Result, Served, Span, StoreLimits, TimerKey, limits};
 
 use super::checked_count;
 
@@ -31,10 +30,9 @@ impl Schedule {
         if event.event_cause().is_some() {
             return Err(Error::invalid("event.cause", "must not be given for a timer"));
         }
-        let event = match Batch::for_append([event])?.events() {
-            [event] => event.clone(),
-            _ => return Err(Error::invalid("event", "must be one event")),
-        };
+        let mut event = event;
+        event.identify();
+        StoreLimits::ABSOLUTE.check_timer(&event)?;
         Ok(Self { key: key.try_into()?, after: Span::new(after), event, origin_index: None })
     }
 
