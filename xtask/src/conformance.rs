@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(feature = "postgres")]
 use a2_conformance::backends::Postgres;
+#[cfg(feature = "redis")]
+use a2_conformance::backends::Redis;
 use a2_conformance::backends::{Memory, Sqlite};
 use a2_conformance::{Counts, Factory, Filter, Options, Report, all_scenarios};
 use anyhow::{Context, Result, bail};
@@ -69,7 +71,7 @@ pub(crate) enum Servers {
 }
 
 impl Backend {
-    #[cfg_attr(not(feature = "postgres"), expect(unused_variables))]
+    #[cfg_attr(not(any(feature = "postgres", feature = "redis")), expect(unused_variables))]
     fn factory(self, servers: Servers) -> Result<Arc<dyn Factory>> {
         match self {
             Self::Memory => Ok(Arc::new(Memory::default())),
@@ -84,11 +86,14 @@ impl Backend {
             Self::Postgres | Self::PostgresOdd | Self::PostgresPgbouncer => {
                 bail!("this program was built without it: add --features postgres")
             }
-            Self::Redis | Self::RedisCluster => bail!(
-                "the backend {self:?} does not exist yet in version {}: there are memory, sqlite \
-                 and, unfinished, postgres",
-                env!("CARGO_PKG_VERSION")
-            ),
+            #[cfg(feature = "redis")]
+            Self::Redis => Ok(Arc::new(Redis::new(servers.into()))),
+            #[cfg(feature = "redis")]
+            Self::RedisCluster => Ok(Arc::new(Redis::cluster(servers.into()))),
+            #[cfg(not(feature = "redis"))]
+            Self::Redis | Self::RedisCluster => {
+                bail!("this program was built without it: add --features redis")
+            }
         }
     }
 

@@ -61,10 +61,17 @@ fn replaced_by(command: &mut Command) -> Result<()> {
 
 /// What the suite is built with beside the embedded backends, by the backends that it is to run on.
 pub(crate) fn suite_features(args: &[String]) -> Option<String> {
-    let is = |name: &str| name.starts_with("postgres");
-    let asked = args.iter().filter_map(|arg| arg.strip_prefix("--backend=")).any(is)
-        || args.windows(2).any(|pair| pair[0] == "--backend" && is(&pair[1]));
-    asked.then(|| format!("postgres,{}", servers_features(args)))
+    let asked = |backend: &str| {
+        let is = |name: &str| name.starts_with(backend);
+        args.iter().filter_map(|arg| arg.strip_prefix("--backend=")).any(is)
+            || args.windows(2).any(|pair| pair[0] == "--backend" && is(&pair[1]))
+    };
+    let mut features: Vec<&str> = ["postgres", "redis"].into_iter().filter(|b| asked(b)).collect();
+    if features.is_empty() {
+        return None;
+    }
+    features.push(servers_features(args));
+    Some(features.join(","))
 }
 
 /// What a command that starts servers is built with. Docker's client is the heaviest dependency of

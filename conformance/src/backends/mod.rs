@@ -6,6 +6,8 @@ mod memory;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_database;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -13,5 +15,7 @@ mod sqlite;
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
+#[cfg(feature = "redis")]
+pub use redis::Redis;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -10,6 +10,7 @@
 //! the store's clock judges (timers, expiry) sleeps on that [`Clock`](crate::Clock); polling and
 //! retries use tokio's time.
 
+mod attendance;
 mod hints;
 mod hub;
 mod polling;
@@ -17,15 +18,18 @@ mod presence;
 mod presence_hub;
 mod registry;
 mod ring;
+mod server_clock;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod view;
 mod watchers;
 
+pub use attendance::{Attendance, Attended, Opened};
 pub use hints::{DueTimer, DueTimers, work_hints};
 pub use hub::Hub;
 pub use polling::Polling;
 pub use presence::presence_stream;
 pub use presence_hub::PresenceHub;
+pub use server_clock::ServerClock;
 pub use stream::{LogSource, event_stream};
