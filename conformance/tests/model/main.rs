@@ -9,16 +9,18 @@ mod broken;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 use std::sync::LazyLock;
 
 use a2_conformance::backends::Memory;
 #[cfg(feature = "postgres")]
 use a2_conformance::backends::Postgres;
+#[cfg(feature = "redis")]
+use a2_conformance::backends::Redis;
 #[cfg(feature = "sqlite")]
 use a2_conformance::backends::Sqlite;
 use a2_conformance::saboteurs::{SABOTEURS, Sabotaged, Saboteur};
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 use a2_conformance::servers::Servers;
 use a2_conformance::{Factory, Setup, model};
 use a2_core::SystemClock;
@@ -32,12 +34,14 @@ use broken::{BrokenFactory, Fault};
 const PARTS: u32 = 8;
 
 /// A server answers in a round trip what the embedded stores answer by a call.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 const A_SERVERS_SHARE: u32 = 10;
 
 /// One server for all parts.
 #[cfg(feature = "postgres")]
 static POSTGRES: LazyLock<Arc<Postgres>> = LazyLock::new(|| Arc::new(Postgres::new(Servers::Auto)));
+#[cfg(feature = "redis")]
+static REDIS: LazyLock<Arc<Redis>> = LazyLock::new(|| Arc::new(Redis::new(Servers::Auto)));
 
 /// Opens a backend's factory.
 type Open = fn() -> Arc<dyn Factory>;
@@ -54,6 +58,8 @@ fn main() -> ExitCode {
         (|| Arc::new(Sqlite::relaxed()), 1),
         #[cfg(feature = "postgres")]
         (|| Arc::clone(&*POSTGRES) as _, A_SERVERS_SHARE),
+        #[cfg(feature = "redis")]
+        (|| Arc::clone(&*REDIS) as _, A_SERVERS_SHARE),
     ];
     for (backend, share) in backends.iter().copied() {
         let name = backend().name().to_owned();
