@@ -30,6 +30,8 @@ enum Command {
     Ci(ci::Args),
     /// Check the rules that no compiler knows: file sizes, links, headers, manifests, licences.
     Tidy,
+    /// Write `sql/postgres/schema.sql` from the files of its folder.
+    Schema,
     /// Pack every crate that is published and build each from its own archive.
     Package,
     /// Run the conformance suite against the backends (`--help` for its options).
@@ -65,6 +67,7 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Ci(args) => ci::run(&root, &args),
         Command::Tidy => tidy::run(&root),
+        Command::Schema => tidy::schema::write(&root),
         Command::Package => package::run(&root),
         Command::Conformance(forwarded) => {
             let features = run::suite_features(&forwarded.args);

@@ -11,8 +11,7 @@ use serde::Deserialize;
 use tokio_postgres::error::SqlState;
 
 /// What to run when a table, a column or a function is missing.
-const APPLY: &str = "apply the files of sql/postgres/schema in their order, or call \
-                     PostgresStore::migrate()";
+const APPLY: &str = "apply sql/postgres/schema.sql, or call PostgresStore::migrate()";
 
 /// The SQLSTATE with which the store's functions say that what is stored is broken.
 const BROKEN: &str = "A2001";

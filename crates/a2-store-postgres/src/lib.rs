@@ -119,4 +119,5 @@ pub use rustls;
 
 pub use complete_with::BoxError;
 pub use config::{PostgresBuilder, Statements};
+pub use schema::Migrate;
 pub use store::PostgresStore;

@@ -1,32 +1,18 @@
-//! Making the tables and functions, or seeing that they are there.
+//! Making the tables and functions, and upgrading those of an earlier A2.
+
+use std::time::Duration;
 
 use a2_core::{Error, Result};
 use tokio_postgres::IsolationLevel;
 
-use crate::conn::Db;
-use crate::error::Place;
+use crate::PostgresStore;
+use crate::conn::{Db, TRIES};
+use crate::error::{Place, is_rolled_back};
 use crate::statements::quoted;
 
-macro_rules! files {
-    ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../sql/schema/", $name)))),*] };
-}
-
-/// What makes the tables and functions, in order: names and texts. Every statement looks first whether
-/// there is something to make, so that all of it can be run on any database, at any time.
-const FILES: &[(&str, &str)] = files![
-    "01-tables.sql",
-    "02-basics.sql",
-    "03-rows.sql",
-    "04-append.sql",
-    "05-claim.sql",
-    "06-attempt.sql",
-    "07-session.sql",
-    "08-timers.sql",
-    "09-listing.sql",
-    "10-reclaim.sql",
-    "11-together.sql",
-    "12-leases.sql",
-];
+/// What makes the tables and functions, and upgrades those of an earlier A2. Every statement looks first
+/// whether there is something to do, so that all of it can be run on any database, at any time.
+const SCHEMA: &str = include_str!("../sql/schema.sql");
 
 /// Oldest major version of Postgres.
 const OLDEST: i32 = 14;
@@ -56,21 +42,94 @@ pub(crate) async fn check_server(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Makes what is missing, in one transaction; others that do the same wait for it.
-pub(crate) async fn migrate(db: &Db, schema: Option<&str>) -> Result<()> {
-    check_server(db).await?;
-    let place = Place::change("migrate");
-    let failed = |error| place.error(error);
-    let mut client = db.connection(place, db.deadline()).await?;
-    // Whoever waited for another must see what that made.
-    let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
-    let transaction = begin.start().await.map_err(failed)?;
-    transaction.batch_execute(&script(schema)).await.map_err(failed)?;
-    transaction.commit().await.map_err(failed)
+/// How the schema is made or upgraded.
+///
+/// ```
+/// use a2_store_postgres::Migrate;
+///
+/// let all_or_refuse = Migrate::new();
+/// let without_what_is_unfinished = Migrate::new().drop_unfinished();
+/// assert_ne!(all_or_refuse, without_what_is_unfinished);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
+pub struct Migrate {
+    drop_unfinished: bool,
 }
 
-fn script(schema: Option<&str>) -> String {
+impl Migrate {
+    /// Keeps everything, or refuses.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Drops the work that handlers of A2 0.17 to 0.20 have not finished: the events that they had not
+    /// processed stay in their logs, and nobody will be given them. Without it such a database is
+    /// refused. The tables of 0.21 and 0.22, whose unfinished work is kept, have none.
+    pub fn drop_unfinished(mut self) -> Self {
+        self.drop_unfinished = true;
+        self
+    }
+}
+
+impl PostgresStore {
+    /// Makes the tables and functions that the store needs, as far as they are missing, in one
+    /// transaction. Safe to run again, on a live database, and by many processes at the same time.
+    ///
+    /// It makes them in the schema of the options, which it makes too, or in the first one of the
+    /// `search_path`. The tables of an earlier A2 that are there are upgraded, as
+    /// [the crate's documentation](crate#upgrading) says. The same can be done with
+    /// `sql/postgres/schema.sql`.
+    ///
+    /// # Errors
+    /// `STORE_NOT_CONFIGURED` for a server older than 14, a database whose encoding is not UTF8, a role
+    /// that may not make or upgrade them, or tables that cannot be upgraded: then nothing is changed.
+    /// `STORE_UNAVAILABLE`.
+    pub async fn migrate(&self) -> Result<()> {
+        self.migrate_with(Migrate::new()).await
+    }
+
+    /// [`migrate`](Self::migrate) with options.
+    ///
+    /// # Errors
+    /// Those of `migrate`.
+    pub async fn migrate_with(&self, options: Migrate) -> Result<()> {
+        self.check_open()?;
+        check_server(self.db()).await?;
+        let script = script(self.schema(), &options);
+        let mut tries = 1;
+        loop {
+            match apply(self.db(), &script).await? {
+                Ok(()) => return Ok(()),
+                // It, or a writer of an earlier A2 whose tables it upgrades, had to give way.
+                Err(error) if tries < TRIES && is_rolled_back(&error) => {
+                    tokio::time::sleep(Duration::from_millis(1 << tries)).await;
+                    tries += 1;
+                }
+                Err(error) => return Err(Place::change("migrate").error(error)),
+            }
+        }
+    }
+}
+
+/// Runs the script in one transaction; others that do the same wait for it.
+async fn apply(db: &Db, script: &str) -> Result<std::result::Result<(), tokio_postgres::Error>> {
+    let mut client = db.connection(Place::change("migrate"), db.deadline()).await?;
+    let applied = async {
+        // Whoever waited for another must see what that made.
+        let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+        let transaction = begin.start().await?;
+        transaction.batch_execute(script).await?;
+        transaction.commit().await
+    };
+    Ok(applied.await)
+}
+
+fn script(schema: Option<&str>, options: &Migrate) -> String {
     let mut script = String::from("set local statement_timeout to 0;\n");
+    if !options.drop_unfinished {
+        script.push_str("set local a2.keep_unfinished to on;\n");
+    }
     if let Some(schema) = schema {
         // `if not exists` alone needs the right to make one also when it is there, and two that make
         // one at the same time fail.
@@ -88,26 +147,10 @@ fn script(schema: Option<&str>) -> String {
              set local search_path to {name};\n"
         ));
     }
-    FILES.iter().for_each(|(_, text)| script.push_str(text));
-    script
+    script + SCHEMA
 }
 
 /// A text as a literal, whatever `standard_conforming_strings` says.
 fn literal(text: &str) -> String {
     format!(" E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_file_is_applied_in_the_order_of_names() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/schema");
-        let entries = std::fs::read_dir(folder).unwrap();
-        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
-        names.sort();
-        assert_eq!(names, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-    }
 }

@@ -157,20 +157,6 @@ impl PostgresStore {
         schema::check_server(&self.0.db).await
     }
 
-    /// Makes the tables and functions that the store needs, as far as they are missing, in one
-    /// transaction. Safe to run again, on a live database, and by many processes at the same time.
-    ///
-    /// It makes them in the schema of the options, which it makes too, or in the first one of the
-    /// `search_path`. The same can be done with the files in `sql/postgres/schema`.
-    ///
-    /// # Errors
-    /// `STORE_NOT_CONFIGURED` for a server older than 14, a database whose encoding is not UTF8, or
-    /// a role that may not make them; `STORE_UNAVAILABLE`.
-    pub async fn migrate(&self) -> Result<()> {
-        self.check_open()?;
-        schema::migrate(&self.0.db, self.0.schema.as_deref()).await
-    }
-
     /// The pool that the store takes its connections from.
     #[must_use]
     pub fn pool(&self) -> &Pool {
@@ -189,6 +175,10 @@ impl PostgresStore {
 
     pub(crate) fn db(&self) -> &Db {
         &self.0.db
+    }
+
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.0.schema.as_deref()
     }
 
     pub(crate) fn limits(&self) -> &StoreLimits {

@@ -8,6 +8,7 @@ mod links;
 mod manifests;
 mod markdown;
 mod outside;
+pub(crate) mod schema;
 mod showcase;
 mod suite;
 
@@ -59,6 +60,7 @@ const RULES: &[(&str, Rule)] = &[
     ("licences", licences::check),
     ("showcase", showcase::check),
     ("suite", suite::check),
+    ("schema", schema::check),
 ];
 
 /// Checks every rule, prints what breaks one, and fails when anything does.
