@@ -1,12 +1,13 @@
 //! Everything that a change must pass, as CI runs it.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::{package, readme, run, tidy};
+use crate::{package, readme, repo, run, tidy};
 
 /// Which steps to run.
 #[derive(clap::Args)]
@@ -124,27 +125,26 @@ fn run_step(root: &Path, step: Step) -> Result<()> {
     }
 }
 
+/// Everything is built as the tests are: what they have built serves again.
 fn stores(root: &Path, store: &Served) -> Result<()> {
-    let tests = || {
+    let cargo = |command| {
         let mut cargo = run::cargo(root);
-        cargo.args(["test", "--workspace", "--features", SERVERS]);
+        cargo.args([command, "--workspace", "--features", SERVERS]);
         cargo
     };
-    // Some of them kill an example.
-    let mut examples = run::cargo(root);
-    examples.args(["build", "--workspace", "--features", SERVERS, "--example"]);
-    run::echoed(examples.arg("projection"))?;
+    let tests = || cargo("test");
+    // The suite's program, and an example that the tests kill.
+    run::echoed(cargo("build").args(["--bin", "lab", "--example", "projection"]))?;
     let own = format!("{}_*", store.name);
     run::echoed(tests().args(["--test", &own]))?;
     run::echoed(tests().args(["--test", "model", "--", &format!("{}::", store.name)]))?;
     for (backend, cases) in store.suites {
-        let mut cargo = run::cargo(root);
-        cargo.args(["run", "--package", "xtask", "--bin", "lab", "--features", store.name]);
-        cargo.args(["--", "conformance", "--backend", backend]);
+        let mut lab = Command::new(repo::binary(root, "lab")?);
+        lab.current_dir(root).args(["conformance", "--backend", backend]);
         if let Cases::Some(filters) = cases {
-            cargo.args(filters.iter().flat_map(|filter| ["--filter", *filter]));
+            lab.args(filters.iter().flat_map(|filter| ["--filter", *filter]));
         }
-        run::echoed(&mut cargo)?;
+        run::echoed(&mut lab)?;
     }
     Ok(())
 }

@@ -175,16 +175,28 @@ impl Package {
     }
 }
 
-/// The packages of the workspace.
-pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
-    #[derive(Deserialize)]
-    struct Metadata {
-        packages: Vec<Package>,
-    }
+/// What cargo says of the workspace.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    target_directory: PathBuf,
+}
+
+fn metadata(root: &Path) -> Result<Metadata> {
     let mut metadata = run::cargo(root);
     let json = run::output(metadata.args(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Metadata = serde_json::from_str(&json).context("cargo metadata")?;
-    Ok(metadata.packages)
+    serde_json::from_str(&json).context("cargo metadata")
+}
+
+/// The packages of the workspace.
+pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
+    Ok(metadata(root)?.packages)
+}
+
+/// Where cargo puts a binary of the workspace.
+pub(crate) fn binary(root: &Path, name: &str) -> Result<PathBuf> {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    Ok(metadata(root)?.target_directory.join("debug").join(name))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(super) mod postgres {
     use crate::servers::error::Miss;
     use crate::servers::{Process, Setting};
 
-    pub(in super::super) async fn start(_: &[Setting]) -> Result<Process, Miss> {
+    pub(in super::super) async fn start(_: &[Setting], _: &[Setting]) -> Result<Process, Miss> {
         Err(Miss::NotHad(super::NONE.to_owned()))
     }
 }

@@ -21,6 +21,7 @@ const KIND: Kind = Kind {
 #[derive(Debug, Clone, Default)]
 pub struct PostgresOptions {
     settings: Vec<Setting>,
+    files: Vec<Setting>,
 }
 
 impl PostgresOptions {
@@ -35,6 +36,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl fmt::Display) -> Self {
         self.settings.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// A file beside the server's data that only the server can read, such as a key: settings name it
+    /// `../NAME`. Only a server that is started from a binary of this machine can be given one.
+    #[must_use]
+    pub fn file(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.files.push((name.into(), text.into()));
         self
     }
 
@@ -66,7 +75,7 @@ impl PostgresOptions {
     }
 
     async fn at_url(&self) -> Result<PostgresServer, Miss> {
-        let url = source::url(URL, !self.settings.is_empty())?;
+        let url = source::url(URL, !(self.settings.is_empty() && self.files.is_empty()))?;
         let failed = |error: &dyn fmt::Display| Miss::failed(format!("{URL}: {error}"));
         let address = Address::parse(&url, &SCHEMES).map_err(|error| failed(&error))?;
         let greeting = greet(&address).await;
@@ -75,6 +84,9 @@ impl PostgresOptions {
     }
 
     async fn in_docker(&self) -> Result<PostgresServer, Miss> {
+        if !self.files.is_empty() {
+            return Err(Miss::NotHad("a container is given no files".to_owned()));
+        }
         let container = docker::postgres::start(&self.settings).await?;
         let address = address(container.port());
         match until_ready(|| greet(&address)).await {
@@ -86,7 +98,7 @@ impl PostgresOptions {
     }
 
     async fn of_this_machine(&self) -> Result<PostgresServer, Miss> {
-        let process = local::postgres::start(&self.settings).await?;
+        let process = local::postgres::start(&self.settings, &self.files).await?;
         let address = address(process.port());
         let greeting = greet(&address).await;
         let greeting = greeting.map_err(|error| Miss::failed(format!("{address}: {error}")))?;

@@ -14,13 +14,13 @@ use crate::util::*;
 /// A proxy before the server. Set to `n`, it passes the next requests on and drops the connection
 /// instead of the answer to the `n`-th of them.
 #[derive(Clone)]
-struct Cut {
-    url: String,
+pub(crate) struct Cut {
+    pub(crate) url: String,
     in_requests: Arc<AtomicUsize>,
 }
 
 impl Cut {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let config: tokio_postgres::Config = url().await.parse().unwrap();
         let Some(tokio_postgres::config::Host::Tcp(host)) = config.get_hosts().first().cloned()
         else {
@@ -42,7 +42,7 @@ impl Cut {
         Self { url, in_requests }
     }
 
-    fn after(&self, requests: usize) {
+    pub(crate) fn after(&self, requests: usize) {
         self.in_requests.store(requests, Ordering::SeqCst);
     }
 }

@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod clocks;
 mod completions;
 mod losses;
 mod migrating;
+mod notifying;
 mod pools;
 mod projection;
+mod tls;
+mod told;
 mod util;
 mod wakes;

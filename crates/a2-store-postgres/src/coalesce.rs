@@ -232,6 +232,12 @@ impl<V: Verb> Coalescer<V> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether requests wait, or were sent and are not told yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        let queue = self.queue();
+        queue.count > queue.given_up || !queue.flying.is_empty()
+    }
+
     /// Does what is requested.
     pub(crate) async fn run(self: &Arc<Self>, op: Op<V::Request>) -> Result<V::Answer> {
         let session = op.session.clone();
@@ -317,8 +323,10 @@ impl<V: Verb> Coalescer<V> {
         answer: oneshot::Sender<Result<V::Answer>>,
         done: Result<V::Answer>,
     ) {
-        if let Ok(done) = &done {
-            V::tell(&self.teller, session, done);
+        match &done {
+            Ok(done) => V::tell(&self.teller, session, done),
+            Err(error) if error.outcome_unknown() => self.teller.unknown(session),
+            Err(_) => {}
         }
         // Its caller may be gone.
         drop(answer.send(done));

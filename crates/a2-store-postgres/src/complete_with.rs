@@ -83,6 +83,7 @@ impl PostgresStore {
         self.check_open()?;
         let (db, sql) = (self.db(), self.sql());
         let place = Place::write("complete_attempt_with", session);
+        let _writing = self.writing();
         let op = Op { session: session.clone(), now: self.now(), request: complete };
         let until = db.deadline();
         for tries in 1.. {
@@ -108,13 +109,23 @@ impl PostgresStore {
                 Ok(Ok(Tried::RolledBack(_))) => {
                     tokio::time::sleep(Duration::from_millis(1 << tries)).await;
                 }
-                Ok(Err(error)) => return Err(error),
-                Err(_) => return Err(place.timed_out(true)),
+                Ok(Err(error)) => return Err(self.told(session, error)),
+                Err(_) => return Err(self.told(session, place.timed_out(true))),
             }
         }
         // Nothing was written. What the completion by itself answers is the answer: it writes nothing
         // either, but for the claim that may follow it.
         self.complete_attempt(session, op.request).await
+    }
+}
+
+impl PostgresStore {
+    /// An error, told when nobody knows what was done.
+    fn told(&self, session: &SessionId, error: Error) -> Error {
+        if error.outcome_unknown() {
+            self.teller().unknown(session);
+        }
+        error
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Note {
     Cleared(String),
     /// A session has heads that can be claimed.
     Hint(String),
+    /// A session may have changed in any way: what was done there was answered to nobody.
+    Session(String),
     /// A namespace's presence.
     Presence(String),
     /// A timer, due at a time.
@@ -40,6 +42,7 @@ impl Note {
             Self::Appended(_) => "a",
             Self::Cleared(_) => "c",
             Self::Hint(_) => "h",
+            Self::Session(_) => "s",
             Self::Presence(_) => "p",
             Self::Timer => "t",
             Self::Everything => "*",
@@ -51,6 +54,7 @@ impl Note {
             Self::Appended(name)
             | Self::Cleared(name)
             | Self::Hint(name)
+            | Self::Session(name)
             | Self::Presence(name) => name,
             Self::Timer | Self::Everything => "",
         }
@@ -61,6 +65,7 @@ impl Note {
             "a" => Self::Appended(name.to_owned()),
             "c" => Self::Cleared(name.to_owned()),
             "h" => Self::Hint(name.to_owned()),
+            "s" => Self::Session(name.to_owned()),
             "p" => Self::Presence(name.to_owned()),
             "t" => Self::Timer,
             "*" => Self::Everything,

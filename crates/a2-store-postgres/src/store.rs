@@ -1,6 +1,7 @@
 //! The store: the traits over the statements.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use a2_core::live::{self, DueTimer, DueTimers, Hub, Polling, PresenceHub};
@@ -60,9 +61,27 @@ struct Inner {
     sweep: Mutex<String>,
     polling: Polling,
     limits: StoreLimits,
+    /// Writes beside those of the verbs that are not told yet.
+    writing: AtomicUsize,
+}
+
+/// A write that is under way.
+pub(crate) struct Writing(Arc<Inner>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.writing.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Inner {
+    fn is_writing(&self) -> bool {
+        let Self { append, claim, renew, release, complete, fail, .. } = self;
+        let verbs = append.is_busy() || claim.is_busy() || renew.is_busy();
+        let verbs = verbs || release.is_busy() || complete.is_busy() || fail.is_busy();
+        verbs || self.writing.load(Ordering::Acquire) > 0
+    }
+
     fn swept(&self) -> MutexGuard<'_, String> {
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,6 +169,7 @@ impl PostgresStore {
             sweep: Mutex::default(),
             polling,
             limits: options.limits,
+            writing: AtomicUsize::new(0),
         })))
     }
 
@@ -164,12 +184,13 @@ impl PostgresStore {
     }
 
     /// Closes the store, for all its handles: open streams end, later calls answer `CLOSED`. Its own
-    /// pool is closed too, one that was given stays as it is. Leases run out by themselves.
+    /// pool is closed too, one that was given stays as it is. Leases run out by themselves. What is under
+    /// way has a second to be done and told to other processes.
     pub async fn close(&self) {
         self.0.hub.close();
         self.0.presence.close();
         self.0.wake.end();
-        self.0.wake.flush().await;
+        self.0.wake.flush(|| self.0.is_writing()).await;
         self.0.db.close();
     }
 
@@ -225,17 +246,45 @@ impl PostgresStore {
         done.unwrap_or_else(|error| Err(Error::unavailable(ENDED).with_source(error)))
     }
 
-    /// Writes in a task of its own, which also tells of what was committed.
-    async fn writes<T, F>(&self, run: impl FnOnce(Arc<Inner>) -> F) -> Result<T>
+    /// Writes to a session in a task of its own, which also tells of what was committed, and of what
+    /// nobody knows whether it was.
+    async fn writes<T, F>(
+        &self,
+        session: &SessionId,
+        run: impl FnOnce(Arc<Inner>, SessionId) -> F,
+    ) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
+        let (run, session) = (run(Arc::clone(&self.0), session.clone()), session.clone());
+        self.writes_telling(run, move |teller| teller.unknown(&session)).await
+    }
+
+    async fn writes_telling<T: Send + 'static>(
+        &self,
+        run: impl Future<Output = Result<T>> + Send + 'static,
+        unknown: impl FnOnce(&Teller) + Send + 'static,
+    ) -> Result<T> {
         self.check_open()?;
-        apart(run(Arc::clone(&self.0))).await.unwrap_or_else(|error| {
+        let (inner, writing) = (Arc::clone(&self.0), self.writing());
+        let told = async move {
+            let done = run.await;
+            if done.as_ref().is_err_and(Error::outcome_unknown) {
+                unknown(&inner.teller);
+            }
+            drop(writing);
+            done
+        };
+        apart(told).await.unwrap_or_else(|error| {
             let kind = ErrorKind::StoreUnavailable { reason: ENDED.into(), outcome_unknown: true };
             Err(Error::from(kind).with_source(error))
         })
+    }
+
+    pub(crate) fn writing(&self) -> Writing {
+        self.0.writing.fetch_add(1, Ordering::AcqRel);
+        Writing(Arc::clone(&self.0))
     }
 
     pub(crate) fn teller(&self) -> &Teller {
@@ -307,8 +356,8 @@ impl Store for PostgresStore {
     }
 
     async fn redrive(&self, session: &SessionId, redrive: Redrive) -> Result<Redriven> {
-        let (now, session) = (self.now(), session.clone());
-        self.writes(|inner| async move {
+        let now = self.now();
+        self.writes(session, |inner, session| async move {
             let done = ops::redrive(&inner.db, &inner.sql, &session, &redrive, now).await?;
             if done.redriven {
                 inner.teller.hint(&session);
@@ -319,10 +368,9 @@ impl Store for PostgresStore {
     }
 
     async fn wake_log(&self, session: &SessionId, log: WakeLog) -> Result<WokenLog> {
-        let session = session.clone();
-        self.writes(
-            |inner| async move { ops::wake_log(&inner.db, &inner.sql, &session, &log).await },
-        )
+        self.writes(session, |inner, session| async move {
+            ops::wake_log(&inner.db, &inner.sql, &session, &log).await
+        })
         .await
     }
 
@@ -355,17 +403,16 @@ impl Store for PostgresStore {
         writes: PutSnapshots,
     ) -> Result<SnapshotsPut> {
         self.limits().check_snapshots(&writes)?;
-        let session = session.clone();
         let reducer = reducer.clone();
-        self.writes(|inner| async move {
+        self.writes(session, |inner, session| async move {
             ops::put_snapshots(&inner.db, &inner.sql, &session, &reducer, &writes).await
         })
         .await
     }
 
     async fn clear(&self, session: &SessionId, clear: Clear) -> Result<Cleared> {
-        let (now, session) = (self.now(), session.clone());
-        self.writes(|inner| async move {
+        let now = self.now();
+        self.writes(session, |inner, session| async move {
             let done = ops::clear(&inner.db, &inner.sql, &session, &clear, now).await?;
             inner.teller.cleared(&session, &done);
             Ok(done)
@@ -374,9 +421,10 @@ impl Store for PostgresStore {
     }
 
     async fn reclaim(&self, session: &SessionId) -> Result<Reclaimed> {
-        let session = session.clone();
-        self.writes(|inner| async move { ops::reclaim(&inner.db, &inner.sql, &session).await })
-            .await
+        self.writes(session, |inner, session| async move {
+            ops::reclaim(&inner.db, &inner.sql, &session).await
+        })
+        .await
     }
 
     async fn sessions(&self, page: Page) -> Result<Sessions> {
@@ -403,8 +451,8 @@ impl Store for PostgresStore {
 impl Timers for PostgresStore {
     async fn schedule(&self, session: &SessionId, timer: Schedule) -> Result<Scheduled> {
         self.limits().check_schedule(&timer)?;
-        let (now, session) = (self.now(), session.clone());
-        self.writes(|inner| async move {
+        let now = self.now();
+        self.writes(session, |inner, session| async move {
             let done = ops::schedule(&inner.db, &inner.sql, &session, &timer, now).await?;
             inner.teller.timer_set(done.due_at);
             Ok(done)
@@ -413,11 +461,10 @@ impl Timers for PostgresStore {
     }
 
     async fn unschedule(&self, session: &SessionId, key: &TimerKey) -> Result<Unscheduled> {
-        let session = session.clone();
         let key = key.clone();
-        self.writes(
-            |inner| async move { ops::unschedule(&inner.db, &inner.sql, &session, &key).await },
-        )
+        self.writes(session, |inner, session| async move {
+            ops::unschedule(&inner.db, &inner.sql, &session, &key).await
+        })
         .await
     }
 
@@ -430,8 +477,8 @@ impl Timers for PostgresStore {
     }
 
     async fn fire_timers(&self, session: &SessionId, fire: FireTimers) -> Result<Appended> {
-        let (now, session) = (self.now(), session.clone());
-        self.writes(|inner| async move {
+        let now = self.now();
+        self.writes(session, |inner, session| async move {
             let fired = ops::fire_timers(&inner.db, &inner.sql, &session, &fire, now).await?;
             inner.teller.appended(&session, &fired);
             Ok(fired)
@@ -448,8 +495,9 @@ impl Presence for PostgresStore {
         update: PresenceUpdate,
     ) -> Result<Option<PresencePatch>> {
         self.limits().check_presence(&update)?;
-        let (now, namespace) = (self.now(), namespace.clone());
-        self.writes(|inner| async move {
+        let (now, inner) = (self.now(), Arc::clone(&self.0));
+        let (namespace, lost) = (namespace.clone(), namespace.clone());
+        let write = async move {
             // Abandoned presence is judged by the server's clock alone.
             let swept = inner.injected.is_none().then(|| inner.swept().clone());
             let when = (now, swept.as_deref());
@@ -460,8 +508,8 @@ impl Presence for PostgresStore {
                 *inner.swept() = swept;
             }
             Ok(done.patch)
-        })
-        .await
+        };
+        self.writes_telling(write, move |teller| teller.unknown_presence(&lost)).await
     }
 
     async fn read_presence(&self, namespace: &Namespace) -> Result<PresenceRows> {

@@ -50,6 +50,19 @@ impl Teller {
         self.wake.tell(Note::Hint(session.as_str().to_owned()), 0);
     }
 
+    /// Something was asked for in the session, and nobody knows whether it was done.
+    pub(crate) fn unknown(&self, session: &SessionId) {
+        self.hub.wake(session);
+        self.hub.timers_changed();
+        self.wake.tell(Note::Session(session.as_str().to_owned()), 0);
+    }
+
+    /// Presence was written, or not: nobody knows.
+    pub(crate) fn unknown_presence(&self, namespace: &Namespace) {
+        self.presence.wake(namespace);
+        self.wake.tell(Note::Presence(namespace.as_str().to_owned()), 0);
+    }
+
     /// A timer was set.
     pub(crate) fn timer_set(&self, due_at: Timestamp) {
         self.hub.timer_set(due_at);
@@ -68,8 +81,7 @@ impl Teller {
             });
         }
         if done.sooner {
-            self.presence.wake(namespace);
-            self.wake.tell(Note::Presence(namespace.as_str().to_owned()), 0);
+            self.unknown_presence(namespace);
         }
     }
 }

@@ -169,11 +169,11 @@ impl Wake {
         guarded
     }
 
-    /// Waits until what there is to tell was told, but not for long: it is told in vain when the server
-    /// is gone.
-    pub(crate) async fn flush(&self) {
+    /// Waits until nothing is under way and what there is to tell was told, but not for long: it is told
+    /// in vain when the server is gone.
+    pub(crate) async fn flush(&self, is_under_way: impl Fn() -> bool) {
         let until = tokio::time::Instant::now() + FLUSHING;
-        while self.outbox().sending && tokio::time::Instant::now() < until {
+        while (is_under_way() || self.outbox().sending) && tokio::time::Instant::now() < until {
             tokio::time::sleep(SPACING).await;
         }
     }
@@ -364,6 +364,12 @@ impl Wake {
             Note::Hint(name) => {
                 if let Some(session) = session(name) {
                     self.hub.hint(&session);
+                }
+            }
+            Note::Session(name) => {
+                if let Some(session) = session(name) {
+                    self.hub.wake(&session);
+                    self.hub.timers_changed();
                 }
             }
             Note::Presence(name) => {

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::chown;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -67,7 +67,9 @@ impl Folder {
     /// A file that the folder's user can read, and no other.
     pub(super) fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
         let file = self.path().join(name);
-        std::fs::write(&file, text)?;
+        let mut options = File::options();
+        options.create(true).truncate(true).write(true).mode(0o600);
+        options.open(&file)?.write_all(text.as_bytes())?;
         self.give(&file)?;
         Ok(file)
     }

@@ -15,8 +15,11 @@ use crate::servers::port::Ports;
 use crate::servers::probe::postgres::greet;
 use crate::servers::{Setting, postgres};
 
-/// With nothing but the settings that tests need: what is not set is as every server has it.
-pub(in super::super) async fn start(settings: &[Setting]) -> Result<Process, Miss> {
+/// With nothing but the settings and files that tests need: what is not set is as every server has it.
+pub(in super::super) async fn start(
+    settings: &[Setting],
+    files: &[Setting],
+) -> Result<Process, Miss> {
     let programs = binaries::postgres()?;
     // The real folder: a link to a program is no good name for a person.
     let programs = programs
@@ -28,6 +31,10 @@ pub(in super::super) async fn start(settings: &[Setting]) -> Result<Process, Mis
     let folder = tokio::task::spawn_blocking(move || create(&initdb, user))
         .await
         .map_err(|error| Miss::failed(error.to_string()))??;
+    for (name, text) in files {
+        let written = folder.write(name, text);
+        written.map_err(|error| Miss::failed(format!("{name}: {error}")))?;
+    }
     let data = folder.path().join("data");
     let settings = settings.to_vec();
     let arguments = move |folder: &Folder, port: u16| {

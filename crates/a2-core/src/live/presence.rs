@@ -4,12 +4,16 @@
 //! are; whenever one may have been missed (a lag, a wake-up, a tick, an expiry) it reads the
 //! namespace and tells what differs from the view. So nothing is told twice, and a lost patch costs
 //! latency only.
+//!
+//! A look without a reason may come between a commit and its patch, which alone says who made it: what
+//! it finds is not told until the patch has had a moment to come.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tokio::time::Sleep;
@@ -20,6 +24,9 @@ use super::polling::{BackOff, Polling, Ticker};
 use super::presence_hub::{PresenceHub, PresenceTopic, Told};
 use super::registry::{Cooperative, Seat, Wants};
 use super::view::{Applied, View};
+
+/// How much later than its commit a patch may come.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The stream behind [`Presence::watch_presence`].
 ///
@@ -46,6 +53,8 @@ pub fn presence_stream(
         seen: 0,
         version: 0,
         must_read: true,
+        ticked: false,
+        doubting: None,
         recheck: BackOff::new(),
         rechecking: None,
         told: Vec::new(),
@@ -75,6 +84,10 @@ struct Watcher<P> {
     /// The topic's version before the last read.
     version: u64,
     must_read: bool,
+    /// It is time to look, for no other reason.
+    ticked: bool,
+    /// Runs after such a look has found what nobody has told.
+    doubting: Option<Pin<Box<Sleep>>>,
     /// Paces the reads for rows that the store keeps although this clock says that they expired.
     recheck: BackOff,
     rechecking: Option<Pin<Box<Sleep>>>,
@@ -96,9 +109,10 @@ impl<P: Presence> Watcher<P> {
             if let Some(change) = self.out.pop_front() {
                 return Some(Ok(change));
             }
-            self.must_read |= poll_fn(|cx| Poll::Ready(self.ticker.poll_tick(cx).is_ready())).await;
+            self.ticked |= poll_fn(|cx| Poll::Ready(self.ticker.poll_tick(cx).is_ready())).await;
             self.take();
-            if self.resting.is_none() && (self.must_read || self.has_expired()) {
+            let looks = self.ticked && self.doubting.is_none();
+            if self.resting.is_none() && (self.must_read || looks || self.has_expired()) {
                 match self.read().await {
                     Err(error) if !error.is_retryable() => return self.end(error),
                     Err(_) => self.resting = Some(Box::pin(self.back_off.sleep())),
@@ -153,6 +167,7 @@ impl<P: Presence> Watcher<P> {
 
     /// Reads the namespace: the first time to tell it, then to tell what differs from the view.
     async fn read(&mut self) -> Result<()> {
+        let only_looks = !self.must_read && !self.has_expired();
         let rows = {
             let mut read = pin!(self.store.read_presence(self.seat.key()));
             poll_fn(|cx| {
@@ -168,6 +183,7 @@ impl<P: Presence> Watcher<P> {
             .await?
         };
         self.must_read = false;
+        self.ticked = false;
         let now = self.clock.now();
         let mut told = std::mem::take(&mut self.told);
         match &mut self.view {
@@ -178,10 +194,16 @@ impl<P: Presence> Watcher<P> {
             Some(view) => {
                 // They are applied afterwards, as far as the read did not show them.
                 self.seat.topic().state().copy_after(self.seen, &mut told);
-                let patches = view.replace(&rows.rows, now, &self.source, &told);
+                let (read, patches) = view.read(&rows.rows, now, &self.source, &told);
+                if only_looks && patches.iter().any(|patch| patch.source.is_empty()) {
+                    self.doubting = Some(Box::pin(tokio::time::sleep(PATIENCE)));
+                    return Ok(());
+                }
+                *view = read;
                 self.out.extend(patches.into_iter().map(PresenceChange::Patch));
             }
         }
+        self.doubting = None;
         self.rechecking = None;
         if self.has_expired() {
             self.rechecking = Some(Box::pin(self.recheck.sleep()));
@@ -202,14 +224,17 @@ impl<P: Presence> Watcher<P> {
             }
         });
         poll_fn(|cx| {
-            let woken = self.poll_news(cx).is_ready()
+            let doubted = is_over(&mut self.doubting, cx);
+            self.must_read |= doubted;
+            let woken = doubted
+                | self.poll_news(cx).is_ready()
                 | is_over(&mut self.resting, cx)
                 | is_over(&mut self.rechecking, cx)
                 | expiry.as_mut().poll(cx).is_ready();
             if woken {
                 return Poll::Ready(());
             }
-            self.ticker.poll_tick(cx).map(|()| self.must_read = true)
+            self.ticker.poll_tick(cx).map(|()| self.ticked = true)
         })
         .await;
     }

@@ -121,29 +121,28 @@ impl View {
         }
     }
 
-    /// Replaces the view by what was read at `now` and answers the differences, one patch for each
-    /// participant.
+    /// The view that was read at `now`, and the differences to this one, a patch for each participant.
     ///
     /// An expiry bears `source`, the watcher's own. Who made another change is known when one of
     /// `told` says so; else its source is empty.
-    pub(super) fn replace(
-        &mut self,
+    pub(super) fn read(
+        &self,
         rows: &[PresenceRow],
         now: Timestamp,
         source: &str,
         told: &[Arc<Told>],
-    ) -> Vec<PresencePatch> {
-        let old = std::mem::replace(self, Self::new(rows));
-        let everybody: BTreeSet<_> = old.cells.keys().chain(self.cells.keys()).collect();
+    ) -> (Self, Vec<PresencePatch>) {
+        let new = Self::new(rows);
+        let everybody: BTreeSet<_> = self.cells.keys().chain(new.cells.keys()).collect();
         let none = BTreeMap::new();
         let mut patches = Vec::new();
         for participant in everybody {
-            let before = old.cells.get(participant).unwrap_or(&none);
-            let after = self.cells.get(participant).unwrap_or(&none);
+            let before = self.cells.get(participant).unwrap_or(&none);
+            let after = new.cells.get(participant).unwrap_or(&none);
             let difference = Difference::between(before, after, now);
             patches.extend(difference.into_patch(participant, now, source, told));
         }
-        patches
+        (new, patches)
     }
 }
 
