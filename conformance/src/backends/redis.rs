@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2_core::{Clock, Index, SessionId};
+use a2_core::{Clock, Index, SessionId, StoreLimits};
 use a2_store_redis::{RedisBuilder, RedisStore};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
@@ -102,14 +102,15 @@ impl Factory for Redis {
             }
             Isolation::Own => fresh_name(),
         };
-        handle(Space { server, prefix }, setup.clock()).await
+        handle(Space { server, prefix }, setup.clock(), StoreLimits::ABSOLUTE).await
     }
 }
 
-fn builder(space: &Space, clock: Option<Arc<dyn Clock>>) -> RedisBuilder {
+fn builder(space: &Space, clock: Option<Arc<dyn Clock>>, limits: StoreLimits) -> RedisBuilder {
     let builder = RedisStore::builder(space.server.url())
         .prefix(&space.prefix)
         .connections(1)
+        .limits(limits)
         .operation_timeout(Duration::from_secs(30));
     match clock {
         Some(clock) => builder.clock(clock),
@@ -117,17 +118,20 @@ fn builder(space: &Space, clock: Option<Arc<dyn Clock>>) -> RedisBuilder {
     }
 }
 
-/// A handle on what is under the prefix, with this clock or the server's.
+/// A handle on what is under the prefix, with this clock or the server's, and these limits.
 fn handle(
     space: Space,
     clock: Option<Arc<dyn Clock>>,
+    limits: StoreLimits,
 ) -> BoxFuture<'static, Result<Subject, BoxError>> {
     Box::pin(async move {
-        let store = builder(&space, clock.clone()).connect().await?;
+        let store = builder(&space, clock.clone(), limits).connect().await?;
         let closed = store.clone();
         let damaged = space.clone();
+        let limited = (space.clone(), clock.clone());
         Ok(Subject::full(store)
-            .another(move || handle(space.clone(), clock.clone()))
+            .another(move || handle(space.clone(), clock.clone(), limits))
+            .limited(move |limits| handle(limited.0.clone(), limited.1.clone(), limits))
             .closing(move || {
                 let store = closed.clone();
                 async move {

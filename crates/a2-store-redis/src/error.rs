@@ -91,9 +91,11 @@ impl<'a> Place<'a> {
             (Some(Meaning::Corrupt), _) => self.corrupt(None, text),
             // A script that failed in the middle of what it reads.
             (None, _) if error.details().contains("user_script") => self.corrupt(None, text),
-            (None, DriverKind::Auth | DriverKind::Config | DriverKind::Url | DriverKind::Tls) => {
+            (None, DriverKind::Auth | DriverKind::Config | DriverKind::Url) => {
                 ErrorKind::StoreNotConfigured { reason: text.into() }
             }
+            #[cfg(feature = "tls")]
+            (None, DriverKind::Tls) => ErrorKind::StoreNotConfigured { reason: text.into() },
             (None, DriverKind::InvalidArgument | DriverKind::InvalidCommand) => {
                 ErrorKind::InvalidInput { field: "request".into(), rule: text.into() }
             }
