@@ -140,6 +140,18 @@ async fn other_rows_that_break_a_limit_are_named() {
             format!("update a2_presence set field = '{long}' where field = 'f'"),
             "of a2_presence cannot be kept: field must",
         ),
+        (
+            "update a2_cursors set attempt_count = -1 where consumer = 'logs'".into(),
+            "of a2_cursors cannot be kept: attempt_count must",
+        ),
+        (
+            "update a2_snapshot_history set up_to_index = -1 where up_to_index = 4".into(),
+            "of a2_snapshot_history cannot be kept: up_to_index must",
+        ),
+        (
+            "update a2_presence set value = to_json(repeat('x', 65536))".into(),
+            "of a2_presence cannot be kept: value must be at most 65536 bytes",
+        ),
         ("update a2_clears set clear_index = 4".into(), "(s: 'x' {y} %, 4) of a2_clears"),
         (
             "update a2_lane_events set done = true where idx = 7 and session_id <> 'other'".into(),

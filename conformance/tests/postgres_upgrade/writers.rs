@@ -67,6 +67,21 @@ async fn an_old_writer_is_waited_for_and_the_next_one_fails() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_writer_commits_while_it_is_waited_for_is_looked_at() {
+    for release in RELEASES {
+        let schema = Schema::of(release).await;
+        let writer = connect(&schema.name).await;
+        writer.batch_execute(&format!("begin; {}", append("new", 1, ""))).await.unwrap();
+        let store = schema.store().await;
+        let upgrade = tokio::spawn(async move { store.migrate().await });
+        until_waited_for(&schema, "a2_events").await;
+        writer.batch_execute("commit").await.unwrap();
+        let error = upgrade.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("the row (new, 1) of a2_events"), "{release:?} {error}");
+    }
+}
+
 /// What a process of 0.21 or 0.22 does beside appending.
 async fn old_verbs_fail(writer: &Client) {
     for (write, code) in [

@@ -31,19 +31,14 @@
 //! # }
 //! ```
 //!
-//! # What is not there yet
-//!
-//! The store passes the conformance suite, on Postgres 15 and 18 and through PgBouncer 1.18. But
-//! databases of the earlier A2 (the npm package, up to 0.22) are not upgraded, a schema that holds such
-//! tables is refused; and no other versions have been tried.
-//!
 //! # Tables
 //!
 //! [`PostgresStore::migrate`] makes what is missing, in one transaction, safe to run again on a live
-//! database and by many processes at once. The same is done by the files of `sql/postgres/schema` in
-//! the order of their names, by any tool. They work in the first schema of the `search_path`, or in
-//! [that of the options](PostgresBuilder::schema), beside others' tables and other stores. Postgres 14
-//! or newer, UTF8.
+//! database and by many processes at once. The same is done by `sql/postgres/schema.sql`, by any tool: as
+//! one script, or statement by statement, each of which ends with the line `--> statement-breakpoint`. It
+//! works in the first schema of the `search_path`, or in [that of the options](PostgresBuilder::schema),
+//! beside others' tables and other stores. Postgres 14 or newer, UTF8; tried on 15 and 18 and through
+//! PgBouncer 1.18.
 //!
 //! Only the owner may execute the functions. Another role that works with the store needs `usage` on
 //! the schema, `select, insert, update, delete` on its tables that are named `a2_…`, and `execute` on its
@@ -52,6 +47,25 @@
 //! everybody, until it is revoked).
 //!
 //! Anybody may read the tables (`payload ->> 'total'` works in SQL); the store alone writes them.
+//!
+//! # Upgrading
+//!
+//! The tables of the earlier A2 (the npm package) are upgraded by the same call and the same file, whole or
+//! not at all. Let its processes end first: one that still writes is waited for, and what it tries
+//! afterwards fails. Everything is locked meanwhile; a row takes some 0.1 milliseconds.
+//!
+//! - *0.21 and 0.22*: events, the latest snapshots and what pins of live heads keep, clears, presence, and
+//!   every cursor with its position, its head's dispatch state and its lane's queue. Leases run on, and a
+//!   completion that is sent again is a replay.
+//! - *0.17 to 0.20*: events and the latest snapshots. A cause gets the consumer `a2.handlers` and its
+//!   parent's lane. Nobody can finish what handlers have not: `migrate` refuses while there is such work,
+//!   unless [told to drop it](Migrate::drop_unfinished); the plain file drops it.
+//!
+//! What a row of the old tables becomes stands at the head of `sql/postgres/schema/00a-earlier.sql`. A row
+//! that breaks a limit of today's is refused by name (an empty or overlong name, too deep a payload), and
+//! so is a database that has been changed in ways the upgrade does not know: nothing is changed then.
+//! Only the owner of the tables can upgrade them. Rights on `a2_events` stay; those on the other tables,
+//! which are new, must be granted again.
 //!
 //! # What survives
 //!

@@ -140,14 +140,21 @@ begin
         ('a2_cursors', 'session_id, consumer, cursor_key, epoch', 'lane', 'lane'),
         ('a2_cursors', 'session_id, consumer, cursor_key, epoch', 'types', 'types'),
         ('a2_cursors', 'session_id, consumer, cursor_key, epoch', 'holder', 'claim_holder'),
+        ('a2_cursors', 'session_id, consumer, cursor_key, epoch', 'number', 'head,completed_idx,attempt_count,'
+          'failure_count,last_failed_attempt,completed_attempt'),
+        ('a2_lane_events', 'session_id, consumer, lane, idx', 'index', 'idx'),
+        ('a2_lane_events', 'session_id, consumer, lane, idx', 'number', 'completed_attempt'),
         ('a2_lane_events', 'session_id, consumer, lane, idx', 'name', 'session_id,consumer'),
         ('a2_lane_events', 'session_id, consumer, lane, idx', 'lane', 'lane'),
         ('a2_snapshots', 'session_id, reducer_name, up_to_index', 'name', 'session_id,reducer_name'),
+        ('a2_snapshots', 'session_id, reducer_name, up_to_index', 'number', 'up_to_index'),
         ('a2_snapshots', 'session_id, reducer_name, up_to_index', 'json', 'state'),
         ('a2_snapshot_history', 'session_id, reducer_name, up_to_index', 'name', 'session_id,reducer_name'),
+        ('a2_snapshot_history', 'session_id, reducer_name, up_to_index', 'number', 'up_to_index'),
         ('a2_snapshot_history', 'session_id, reducer_name, up_to_index', 'json', 'state'),
         ('a2_presence', 'namespace, participant, field', 'name', 'namespace,participant,field'),
-        ('a2_presence', 'namespace, participant, field', 'json', 'value')
+        ('a2_presence', 'namespace, participant, field', 'json', 'value'),
+        ('a2_presence', 'namespace, participant, field', 'small', 'value')
       ) f(relation, key, rule, fields)
       cross join unnest(string_to_array(f.fields, ',')) n(field)
       join (values
@@ -157,6 +164,8 @@ begin
         ('lane', 'must be at most 512 bytes', 'octet_length(%1$I) > 512'),
         ('index', 'must be 1 to 9007199254740991',
           '%1$I is null or %1$I not between 1 and 9007199254740991'),
+        ('number', 'must be 0 to 9007199254740991', '%1$I not between 0 and 9007199254740991'),
+        ('small', 'must be at most 65536 bytes', 'octet_length(%1$I::text) > 65536'),
         ('kind', 'must be event, lane or log, the latter two with a name in lane', $q$
           %1$I::text not in ('event', 'lane', 'log') or %1$I::text <> 'event' and lane is null$q$),
         ('types', 'must be names of 1 to 512 bytes, or null', $q$case jsonb_typeof(to_jsonb(%1$I))
@@ -165,20 +174,22 @@ begin
               where t.type is null or octet_length(t.type) not between 1 and 512)
             when 'null' then false else %1$I is not null
           end$q$),
-        ('cause', 'must be an attempt', $q$case jsonb_typeof(%1$I::text::jsonb)
-            when 'object' then coalesce(jsonb_typeof(%1$I::text::jsonb -> 'index'), '') <> 'number'
-              or coalesce(%1$I::text::jsonb ->> 'index', '') !~ '^[1-9][0-9]{0,15}$'
-              or coalesce(jsonb_typeof(%1$I::text::jsonb -> 'attempt'), '') <> 'number'
-              or coalesce(%1$I::text::jsonb ->> 'attempt', '') !~ '^[0-9]{1,18}$'
-              or octet_length(%1$I::text::jsonb ->> 'consumer') not between 1 and 512
-              or octet_length(%1$I::text::jsonb ->> 'lane') > 512
-              or %1$I::text::jsonb ->> 'kind' not in ('event', 'lane', 'log')
-              or %1$I::text::jsonb ->> 'kind' <> 'event' and %1$I::text::jsonb ->> 'lane' is null
-            when 'null' then false else %1$I is not null
-          end$q$),
-        -- Each look takes the innermost arrays and objects away: as many looks as it is deep. White
-        -- space is outside of strings only, but in a text that is too long the first look need not
-        -- know that.
+        ('cause', 'must be an attempt', $q$%1$I is not null and (
+            select case jsonb_typeof(c.cause)
+              when 'null' then false
+              when 'object' then coalesce(jsonb_typeof(c.cause -> 'index'), '') <> 'number'
+                or coalesce(c.cause ->> 'index', '') !~ '^[1-9][0-9]{0,15}$'
+                or coalesce(jsonb_typeof(c.cause -> 'attempt'), '') <> 'number'
+                or coalesce(c.cause ->> 'attempt', '') !~ '^[0-9]{1,18}$'
+                or octet_length(c.cause ->> 'consumer') not between 1 and 512
+                or octet_length(c.cause ->> 'lane') > 512
+                or c.cause ->> 'kind' not in ('event', 'lane', 'log')
+                or c.cause ->> 'kind' <> 'event' and c.cause ->> 'lane' is null
+              else true
+            end
+            from (select %1$I::text::jsonb as cause offset 0) c
+          )$q$),
+        -- Each look takes the innermost arrays and objects away: as many looks as it is deep.
         ('json', 'must be JSON of at most 16 MiB that nests at most 127 arrays and objects', $q$
           %1$I is null
           or octet_length(%1$I::text) > 16777216 and octet_length(

@@ -233,14 +233,14 @@
     end if;
 
     -- What the earlier A2 alone has.
-    for v_each in
-      select c.oid::regclass as name from pg_class c
-      where c.relnamespace = v_schema and (c.relname = any ('{a2_cursors,a2_lane_events,a2_schema,'
-          'a2_snapshot_history}') or c.relname = 'a2_old_cursors' or c.relname = any (
-          select 'a2_old' || substr(t.name, 3) from unnest(v_old) t(name))) and c.relkind in ('r', 'p')
-    loop
-      execute format('drop table %s', v_each.name);
-    end loop;
+    select string_agg(c.oid::regclass::text, ', ') into v_found
+    from pg_class c
+    where c.relnamespace = v_schema and c.relkind in ('r', 'p') and (
+      c.relname in ('a2_cursors', 'a2_lane_events', 'a2_snapshot_history', 'a2_schema', 'a2_old_cursors')
+      or c.relname = any (select 'a2_old' || substr(t.name, 3) from unnest(v_old) t(name)));
+    if v_found is not null then
+      execute 'drop table ' || v_found;
+    end if;
     for v_each in select p.oid::regprocedure as name from pg_proc p
       where p.pronamespace = v_schema and p.proname = 'a2_batch'
     loop
