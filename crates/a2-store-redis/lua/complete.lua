@@ -3,6 +3,14 @@
 -- 'completed' (head, clear, at, pending), 'replayed' (…, entries), 'superseded', 'not_found',
 -- 'beyond' (head: of through), 'partial_duplicate' (ids), 'full', 'corrupt' (index).
 
+-- The plain path has completed it and left the claim.
+if outcome then
+  argument = claim_at - 1
+  local claimed = claim_heads(take_claim())
+  finish()
+  return { outcome, claimed }
+end
+
 local name, attempt, through = take(), tonumber(take()), tonumber(take())
 local served = take_served()
 local events = take_events()

@@ -39,6 +39,11 @@ macro_rules! parts {
 
 parts! {
     START = "start";
+    PLAIN_SERVED = "plain_served";
+    PLAIN_APPEND = "plain_append";
+    PLAIN_CLAIM = "plain_claim";
+    PLAIN_CLAIMING = "plain_claiming";
+    PLAIN_COMPLETE = "plain_complete";
     BASE = "base";
     ORDER = "order";
     LOG = "log";
@@ -59,10 +64,45 @@ parts! {
 const READING: &[&str] = &[START, BASE, LOG];
 const LISTING: &[&str] = &[START, BASE, ORDER, LOG, HEADS];
 const STORING: &[&str] = &[START, BASE, LOG, TYPES, HEADS, SERVED, FINISH, LOGS, STORE];
-const CLAIMING: &[&str] =
+// What the plain paths do not do comes after them: a part that is not reached costs nothing.
+const APPENDING: &[&str] =
+    &[START, PLAIN_SERVED, PLAIN_APPEND, BASE, LOG, TYPES, HEADS, SERVED, FINISH, LOGS, STORE];
+const CLAIMING: &[&str] = &[
+    START,
+    PLAIN_CLAIM,
+    PLAIN_CLAIMING,
+    BASE,
+    ORDER,
+    LOG,
+    TYPES,
+    HEADS,
+    SERVED,
+    FINISH,
+    LOGS,
+    STORE,
+    PINS,
+    CLAIM,
+];
+const FAILING: &[&str] =
     &[START, BASE, ORDER, LOG, TYPES, HEADS, SERVED, FINISH, LOGS, STORE, PINS, CLAIM];
-const COMPLETING: &[&str] =
-    &[START, BASE, ORDER, LOG, TYPES, HEADS, SERVED, FINISH, LOGS, STORE, PINS, DONE, CLAIM];
+const COMPLETING: &[&str] = &[
+    START,
+    PLAIN_SERVED,
+    PLAIN_CLAIM,
+    PLAIN_COMPLETE,
+    BASE,
+    ORDER,
+    LOG,
+    TYPES,
+    HEADS,
+    SERVED,
+    FINISH,
+    LOGS,
+    STORE,
+    PINS,
+    DONE,
+    CLAIM,
+];
 const REDRIVING: &[&str] =
     &[START, BASE, LOG, TYPES, HEADS, SERVED, FINISH, LOGS, STORE, PINS, DONE];
 const TIMING: &[&str] =
@@ -73,13 +113,13 @@ const LOOKING: &[&str] = &[START, ORDER, PARTITION];
 const DUE_LOOKING: &[&str] = &[START, ORDER, PARTITION, DUE];
 
 scripts! {
-    APPEND = "append", STORING;
+    APPEND = "append", APPENDING;
     READ = "read", READING;
     CLAIM_AVAILABLE = "claim", CLAIMING;
     RENEW = "renew", STORING;
     RELEASE = "release", STORING;
     COMPLETE = "complete", COMPLETING;
-    FAIL = "fail", CLAIMING;
+    FAIL = "fail", FAILING;
     REDRIVE = "redrive", REDRIVING;
     WAKE_LOG = "wake_log", STORING;
     DEAD_LETTERS = "dead_letters", LISTING;

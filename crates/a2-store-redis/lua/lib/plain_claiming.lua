@@ -1,0 +1,6 @@
+do
+  local claimed = plain_claim(5)
+  if claimed then
+    return claimed
+  end
+end
