@@ -104,7 +104,6 @@
 //! of yours. Without either nothing is encrypted.
 
 mod args;
-mod clock;
 mod coalesce;
 mod complete_with;
 mod config;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use a2_core::live::{self, DueTimer, DueTimers, Hub, Polling, PresenceHub};
+use a2_core::live::{self, DueTimer, DueTimers, Hub, Polling, PresenceHub, ServerClock};
 use a2_core::{
     Append, Appended, Claim, ClaimAvailable, Clear, Cleared, Clock, CompleteAttempt, Completion,
     Cursors, DeadLetters, Error, ErrorKind, EventStream, Events, FailAttempt, Failure, FireTimers,
@@ -17,7 +17,6 @@ use a2_core::{
 };
 use deadpool_postgres::Pool;
 
-use crate::clock::ServerClock;
 use crate::coalesce::Coalescer;
 use crate::config::{PostgresBuilder, Source};
 use crate::conn::{Db, apart};
