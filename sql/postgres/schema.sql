@@ -697,6 +697,33 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- A page of event cursors: those that are leased or held, and the dead-lettered, in order of the index.
+do $a2$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if not exists (select from pg_class
+    where relname = 'a2_heads_held' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
+    create index a2_heads_held on a2_heads (session_id, life, consumer, idx)
+      where status = 1 and kind = 0 and held_until > 0;
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+do $a2$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if not exists (select from pg_class
+    where relname = 'a2_heads_dead_events' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
+    create index a2_heads_dead_events on a2_heads (session_id, life, consumer, idx)
+      where status = 2 and kind = 0;
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- How far reclaim got in a session. stage: 0 events, 1 heads, 2 snapshots, 3 pins, 4 timers; the rest
 -- is where it goes on within the stage.
 do $a2$
@@ -3647,10 +3674,10 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
   if not exists (select from pg_proc
-    where proname = 'a2_cursors_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+    where proname = 'a2_cursors_2' and pronamespace = quote_ident(current_schema())::regnamespace)
   then
     execute replace(replace($sql$
-create function a2.a2_cursors_1(
+create function a2.a2_cursors_2(
   p_session text, p_consumer text, p_rank integer, p_name text, p_idx bigint, p_limit integer
 ) returns setof a2.a2_answer_1
 language plpgsql stable as $body$
@@ -3733,16 +3760,17 @@ begin
           union all
           (
             select h.idx from a2.a2_heads h
-            where h.session_id = p_session and h.life = v_life and h.consumer = v_consumer
-              and h.status = 1 and h.held_until > 0 and h.idx > v_idx and h.kind = 0
-            order by h.held_until, h.idx
+            where h.session_id = p_session and h.life = v_life and h.consumer >= v_consumer
+              and h.consumer <= v_consumer and h.status = 1 and h.held_until > 0 and h.idx > v_idx
+              and h.kind = 0
+            order by h.consumer, h.idx limit v_left
           )
           union all
           (
             select h.idx from a2.a2_heads h
-            where h.session_id = p_session and h.life = v_life and h.status = 2 and h.idx > v_idx
-              and h.consumer = v_consumer and h.kind = 0
-            order by h.idx limit v_left
+            where h.session_id = p_session and h.life = v_life and h.consumer >= v_consumer
+              and h.consumer <= v_consumer and h.status = 2 and h.idx > v_idx and h.kind = 0
+            order by h.consumer, h.idx limit v_left
           )
         ) h
         order by h.idx limit v_left
@@ -3774,7 +3802,7 @@ begin
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
-    perform a2_private_1(prefix || 'a2_cursors_1');
+    perform a2_private_1(prefix || 'a2_cursors_2');
   end if;
 end
 $a2$;

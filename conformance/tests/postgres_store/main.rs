@@ -5,6 +5,7 @@
 
 mod clocks;
 mod completions;
+mod costs;
 mod losses;
 mod migrating;
 mod notifying;

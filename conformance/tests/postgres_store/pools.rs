@@ -87,6 +87,35 @@ async fn a_given_pool_is_used_and_stays_open() {
     assert_eq!(other.head(&at).await.unwrap(), 3);
 }
 
+/// The server ends what takes too long: nobody who has given up waits for a lock.
+#[tokio::test]
+async fn what_takes_too_long_ends_at_the_server() {
+    let (name, schema) = (fresh_name(), fresh_name());
+    let url = format!("{}?application_name={name}", url().await);
+    let own = PostgresStore::builder(&url).schema(&schema);
+    own.clone().connect().await.unwrap().migrate().await.unwrap();
+    let manager = Manager::new(url.parse().unwrap(), NoTls);
+    let pool = Pool::builder(manager).max_size(2).build().unwrap();
+    let given = PostgresStore::pool_builder(pool).schema(&schema);
+    let mut locking = client().await;
+    let watching = client().await;
+    let transaction = locking.transaction().await.unwrap();
+    let lock = format!("lock table {schema}.a2_events in access exclusive mode");
+    transaction.batch_execute(&lock).await.unwrap();
+    for options in [own.clone(), own.statements(Statements::Unnamed), given] {
+        let options = options.operation_timeout(Duration::from_millis(300));
+        let store = options.connect().await.unwrap();
+        let error = store.append(&session("s"), append("e")).await.unwrap_err();
+        assert!(error.is_retryable(), "{error}");
+        let waiting = format!(
+            "select count(*) from pg_stat_activity
+             where application_name = '{name}' and state = 'active'"
+        );
+        until("nobody waits", || async { count(&watching, &waiting).await == 0 }).await;
+    }
+    transaction.rollback().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_stricter_isolation_level_is_refused() {
     let options = made().await;

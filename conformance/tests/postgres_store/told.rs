@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use a2_conformance::servers::fresh_name;
 use a2_store_postgres::*;
-use futures_util::future::join_all;
 
 use crate::losses::Cut;
 use crate::util::*;
@@ -77,6 +76,9 @@ async fn timers_whose_events_were_answered_to_nobody() {
     other.append(&at, append("e")).await.unwrap();
     let mut stream = watching.stream(&at, Index::ZERO);
     assert_eq!(next(&mut stream).await.index, 1);
+    // From here on it hears.
+    other.append(&at, append("probe")).await.unwrap();
+    assert_eq!(next(&mut stream).await.index, 2);
     let timer = Schedule::new("t", Duration::ZERO, event("fired")).unwrap();
     other.schedule(&at, timer).await.unwrap();
     cut.after(1);
@@ -107,25 +109,31 @@ async fn presence_whose_writer_was_not_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_closed_tells_what_is_under_way() {
-    let (_, watching) = two().await;
-    let schema = format!("{watching:?}").split('"').nth(1).unwrap().to_owned();
-    for round in 0..10 {
-        let options = PostgresStore::builder(url().await).schema(&schema).max_connections(2);
-        let store = options.connect().await.unwrap();
-        let at = session(&format!("s{round}"));
-        let mut stream = watching.stream(&at, Index::ZERO);
-        store.append(&at, append("first")).await.unwrap();
-        assert_eq!(next(&mut stream).await.index, 1);
-        let appends = (0..40).map(|n| {
-            let (store, at) = (store.clone(), at.clone());
-            tokio::spawn(async move { store.append(&at, append(&n.to_string())).await })
-        });
-        let appends: Vec<_> = appends.collect();
-        // Some of them have begun.
-        while store.head(&at).await.unwrap() == 1 {}
-        store.close().await;
-        let done = join_all(appends).await.into_iter().map(Result::unwrap);
-        let last = done.filter_map(|done| Some(done.ok()?.events[0].index)).max();
-        while Some(next(&mut stream).await.index) < last {}
+    let (store, watching) = two().await;
+    let at = session("s");
+    let mut stream = watching.stream(&at, Index::ZERO);
+    // From the second on it hears.
+    for (id, index) in [("first", 1), ("second", 2)] {
+        store.append(&at, append(id)).await.unwrap();
+        assert_eq!(next(&mut stream).await.index, index);
     }
+    // An append waits for the session's lock when the store is closed.
+    let (mut client, sampler) = (client().await, client().await);
+    let transaction = client.transaction().await.unwrap();
+    let schema = format!("{watching:?}").split('"').nth(1).unwrap().to_owned();
+    let lock = format!("select {schema}.a2_lock_1('s', false)");
+    transaction.batch_execute(&lock).await.unwrap();
+    let (appending, closing) = (store.clone(), store.clone());
+    let append = tokio::spawn(async move { appending.append(&session("s"), append("last")).await });
+    let waiting = format!(
+        "select count(*) from pg_stat_activity
+         where wait_event = 'advisory' and query like '%\"{schema}\".a2_append%'"
+    );
+    until("it waits", || async { count(&sampler, &waiting).await == 1 }).await;
+    let close = tokio::spawn(async move { closing.close().await });
+    until("it closes", || async { store.head(&at).await.is_err() }).await;
+    transaction.rollback().await.unwrap();
+    assert_eq!(append.await.unwrap().unwrap().events[0].index, 3);
+    assert_eq!(next(&mut stream).await.index, 3);
+    close.await.unwrap();
 }

@@ -2,22 +2,29 @@
 
 use std::time::Duration;
 
+use a2_conformance::servers::fresh_name;
 use a2_store_postgres::*;
 
 use crate::util::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_when_the_listening_connection_is() {
-    let options = made().await.polling(Duration::from_millis(20), Duration::from_millis(200));
+    let name = fresh_name();
+    let url = format!("{}?application_name={name}", url().await);
+    let options = PostgresStore::builder(url).schema(fresh_name());
+    let options = options.polling(Duration::from_millis(20), Duration::from_millis(200));
     let (store, other) =
         (options.clone().connect().await.unwrap(), options.connect().await.unwrap());
+    store.migrate().await.unwrap();
     let (client, at) = (client().await, session("s"));
     let mut stream = store.stream(&at, Index::ZERO);
     let mut index = 0;
     for round in 0..20 {
-        let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity
-                    where query like 'listen %' and pid <> pg_backend_pid()";
-        count(&client, kill).await;
+        let kill = format!(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity
+             where query like 'listen %' and application_name = '{name}'"
+        );
+        count(&client, &kill).await;
         for n in 0..10 {
             other.append(&at, append(&format!("{round}-{n}"))).await.unwrap();
         }

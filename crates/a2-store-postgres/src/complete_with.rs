@@ -11,7 +11,7 @@ use tokio_postgres::IsolationLevel;
 use tokio_postgres::error::SqlState;
 
 use crate::PostgresStore;
-use crate::conn::{Db, TRIES};
+use crate::conn::{Db, TRIES, end_after};
 use crate::error::{Place, is_rolled_back, is_users};
 use crate::statements::Sql;
 use crate::verbs::{CompleteArgs, CompleteVerb, Locks, Op, Verb};
@@ -165,8 +165,9 @@ where
     // A client that stops in the midst of it does not keep the session's lock.
     let patience = db.timeout().as_millis().clamp(1, i32::MAX.unsigned_abs().into());
     let planning = if db.is_own() { USUAL_PLANNING } else { "" };
+    let end = if db.ends_statements() { String::new() } else { end_after(db.timeout()) };
     let settings =
-        format!("set local idle_in_transaction_session_timeout to {patience}; {planning}");
+        format!("set local idle_in_transaction_session_timeout to {patience}; {planning}; {end}");
     transaction.batch_execute(&settings).await.map_err(|error| open.error(error))?;
     if let Err(error) = write(&transaction).await {
         return failed(error, open);

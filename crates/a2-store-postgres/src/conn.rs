@@ -120,7 +120,8 @@ impl Db {
         loop {
             let client = self.connection(place, until).await?;
             tries += 1;
-            match tokio::time::timeout_at(until, self.send(&client, sql, params)).await {
+            let sent = self.send(&client, sql, params, until);
+            match tokio::time::timeout_at(until, sent).await {
                 Ok(Ok(rows)) => return Ok(rows),
                 Ok(Err(error)) if tries < TRIES && is_rolled_back(&error) => {
                     drop(client);
@@ -150,21 +151,57 @@ impl Db {
         client: &Object,
         sql: &str,
         params: &[Param<'_>],
+        until: Instant,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match self.statements {
             Statements::Named => {
                 let types: Vec<_> = params.iter().map(|param| param.sql_type()).collect();
                 let statement = client.prepare_typed_cached(sql, &types).await?;
                 let params: Vec<_> = params.iter().map(|param| untyped(*param)).collect();
-                client.query(&statement, &params).await
+                let query = client.query(&statement, &params);
+                if self.own { query.await } else { ended(client, until, query).await }
             }
             Statements::Unnamed => {
                 let params: Vec<_> =
                     params.iter().map(|param| (untyped(*param), param.sql_type())).collect();
-                client.query_typed(sql, &params).await
+                ended(client, until, client.query_typed(sql, &params)).await
             }
         }
     }
+
+    /// Whether connections end statements by themselves that take too long.
+    pub(crate) fn ends_statements(&self) -> bool {
+        self.own && self.statements == Statements::Named
+    }
+}
+
+/// A statement that the server ends in time, on a connection that was not told to when it was made. Its
+/// transaction is sent with it: one round trip, and all of it is sent or nothing.
+async fn ended(
+    client: &Object,
+    until: Instant,
+    query: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let begin = format!("begin; {}", end_after(until.saturating_duration_since(Instant::now())));
+    // In this order: each is sent when it is polled first.
+    let (begun, rows, committed) =
+        tokio::join!(biased; client.batch_execute(&begin), query, client.batch_execute("commit"));
+    begun?;
+    let rows = rows?;
+    committed?;
+    Ok(rows)
+}
+
+/// Has the transaction's statements end after this time, unless they end sooner anyway.
+pub(crate) fn end_after(time: Duration) -> String {
+    let millis = time.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+    format!(
+        "select pg_catalog.set_config('statement_timeout', case \
+         when t.span > interval '0' and t.span < interval '{millis} milliseconds' then t.setting \
+         else '{millis}' end, true) \
+         from (select s.setting, s.setting::interval from \
+         (select pg_catalog.current_setting('statement_timeout')) s(setting)) t(setting, span)"
+    )
 }
 
 impl Db {

@@ -77,8 +77,8 @@
 //!
 //! A dropped future leaves its operation done or not done, and the connections usable: calls run in
 //! tasks of their own. After [`PostgresBuilder::operation_timeout`] an operation is answered
-//! `STORE_UNAVAILABLE`; connections of the store's own pool also tell the server to end it then, those
-//! of a given pool do not, unless they set a `statement_timeout`.
+//! `STORE_UNAVAILABLE`, and the server is told to end it then (where a `statement_timeout` that is set does
+//! not end it sooner).
 //!
 //! The server's clock judges leases, timers and presence: it is read after the session's lock is held.
 //!

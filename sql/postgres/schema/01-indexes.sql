@@ -39,6 +39,33 @@ end
 $a2$;
 --> statement-breakpoint
 
+-- A page of event cursors: those that are leased or held, and the dead-lettered, in order of the index.
+do $a2$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if not exists (select from pg_class
+    where relname = 'a2_heads_held' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
+    create index a2_heads_held on a2_heads (session_id, life, consumer, idx)
+      where status = 1 and kind = 0 and held_until > 0;
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
+do $a2$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
+  if not exists (select from pg_class
+    where relname = 'a2_heads_dead_events' and relnamespace = quote_ident(current_schema())::regnamespace)
+  then
+    create index a2_heads_dead_events on a2_heads (session_id, life, consumer, idx)
+      where status = 2 and kind = 0;
+  end if;
+end
+$a2$;
+--> statement-breakpoint
+
 -- How far reclaim got in a session. stage: 0 events, 1 heads, 2 snapshots, 3 pins, 4 timers; the rest
 -- is where it goes on within the stage.
 do $a2$

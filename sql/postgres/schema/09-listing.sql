@@ -124,10 +124,10 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended(current_schema()::text, 0));
   if not exists (select from pg_proc
-    where proname = 'a2_cursors_1' and pronamespace = quote_ident(current_schema())::regnamespace)
+    where proname = 'a2_cursors_2' and pronamespace = quote_ident(current_schema())::regnamespace)
   then
     execute replace(replace($sql$
-create function a2.a2_cursors_1(
+create function a2.a2_cursors_2(
   p_session text, p_consumer text, p_rank integer, p_name text, p_idx bigint, p_limit integer
 ) returns setof a2.a2_answer_1
 language plpgsql stable as $body$
@@ -210,16 +210,17 @@ begin
           union all
           (
             select h.idx from a2.a2_heads h
-            where h.session_id = p_session and h.life = v_life and h.consumer = v_consumer
-              and h.status = 1 and h.held_until > 0 and h.idx > v_idx and h.kind = 0
-            order by h.held_until, h.idx
+            where h.session_id = p_session and h.life = v_life and h.consumer >= v_consumer
+              and h.consumer <= v_consumer and h.status = 1 and h.held_until > 0 and h.idx > v_idx
+              and h.kind = 0
+            order by h.consumer, h.idx limit v_left
           )
           union all
           (
             select h.idx from a2.a2_heads h
-            where h.session_id = p_session and h.life = v_life and h.status = 2 and h.idx > v_idx
-              and h.consumer = v_consumer and h.kind = 0
-            order by h.idx limit v_left
+            where h.session_id = p_session and h.life = v_life and h.consumer >= v_consumer
+              and h.consumer <= v_consumer and h.status = 2 and h.idx > v_idx and h.kind = 0
+            order by h.consumer, h.idx limit v_left
           )
         ) h
         order by h.idx limit v_left
@@ -251,7 +252,7 @@ begin
 end
 $body$
 $sql$, 'a2.a2_seed', hashtextextended(current_schema()::text, 0)::text), 'a2.a2_', prefix || 'a2_');
-    perform a2_private_1(prefix || 'a2_cursors_1');
+    perform a2_private_1(prefix || 'a2_cursors_2');
   end if;
 end
 $a2$;
