@@ -63,7 +63,7 @@ pub(crate) struct Partition {
     pub(crate) sessions: Bytes,
     /// The pending sessions.
     pub(crate) pending: Bytes,
-    /// The sessions with timers, by the earliest due time.
+    /// The timers of its sessions, by due time.
     pub(crate) timers: Bytes,
     /// Never exists.
     pub(crate) guard: Bytes,

@@ -56,7 +56,7 @@ do
         live = live - 1
         call('HINCRBY', base .. 's' .. life, consumer, -1)
         call('HSET', KEYS[1], 'live', live)
-        if live == 0 and call('EXISTS', base .. 't' .. session) == 0 then
+        if live == 0 and call('EXISTS', base .. 't' .. session, base .. 't' .. life) == 0 then
           call('ZREM', KEYS[3], string.sub(session, 2))
         end
       end
