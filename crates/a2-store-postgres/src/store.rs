@@ -88,7 +88,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.wake.end();
+        self.wake.attendance().end();
     }
 }
 
@@ -146,7 +146,6 @@ impl PostgresStore {
                 clock: options.clock.clone(),
             },
         );
-        let wake = Arc::new(wake);
         let teller = Teller::new(&hub, &presence, &wake);
         Ok(Self(Arc::new(Inner {
             append: Coalescer::new(&db, &sql, &teller),
@@ -188,7 +187,7 @@ impl PostgresStore {
     pub async fn close(&self) {
         self.0.hub.close();
         self.0.presence.close();
-        self.0.wake.end();
+        self.0.wake.attendance().end();
         self.0.wake.flush(|| self.0.is_writing()).await;
         self.0.db.close();
     }
@@ -310,7 +309,7 @@ impl Store for PostgresStore {
         // The store looks for all its streams at once.
         let stream =
             live::event_stream(self.clone(), &self.0.hub, session, start_after, Polling::NEVER);
-        EventStream::new(self.0.wake.open(stream))
+        EventStream::new(self.0.wake.attendance().open(stream))
     }
 
     async fn claim_available(&self, session: &SessionId, claim: ClaimAvailable) -> Result<Claim> {
@@ -442,7 +441,7 @@ impl Store for PostgresStore {
     fn watch_pending(&self, served: Served) -> WorkHints {
         let hints =
             live::work_hints(&self.0.hub, self.clone(), self.clock(), served, self.0.polling);
-        WorkHints::new(self.0.wake.open_when_ready(hints))
+        WorkHints::new(self.0.wake.attendance().open_when_attended(hints))
     }
 }
 
@@ -529,7 +528,7 @@ impl Presence for PostgresStore {
             self.0.source.clone(),
             self.0.polling,
         );
-        PresenceStream::new(self.0.wake.open_when_ready(stream))
+        PresenceStream::new(self.0.wake.attendance().open_when_attended(stream))
     }
 }
 

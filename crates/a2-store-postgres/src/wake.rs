@@ -6,20 +6,19 @@
 //! everybody looks for themselves: what was told in between cannot be known. A lost note costs the
 //! poll interval.
 
-use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use a2_core::live::{Hub, PresenceHub};
+use a2_core::live::{Attendance, Hub, PresenceHub, StreamedHeads};
 use a2_core::{
     Clock, Field, Index, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId,
     Timestamp, limits,
 };
 use futures_util::{Stream, StreamExt};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 use tokio_postgres::{AsyncMessage, Config};
 
 use crate::conn::Db;
@@ -39,8 +38,6 @@ const SUBSCRIBING: Duration = Duration::from_secs(10);
 const FILLING: Duration = Duration::from_secs(1);
 /// How long a store that is closed may take to tell what it has committed.
 const FLUSHING: Duration = Duration::from_secs(1);
-/// How long the connection that listens is kept when nothing is open.
-const LINGER: Duration = Duration::from_secs(10);
 /// Two notifications of one store are at least this far apart, so that those of many commits go
 /// together.
 const SPACING: Duration = Duration::from_millis(2);
@@ -61,16 +58,9 @@ pub(crate) struct Wake {
     clock: Option<Arc<dyn Clock>>,
     channel: OnceCell<String>,
     outbox: Mutex<Outbox>,
-    /// Streams and watchers that are open.
-    open: watch::Sender<usize>,
-    /// The tasks that listen and look run.
-    runs: AtomicBool,
     /// The connection that listens stands.
     listens: AtomicBool,
-    /// It was tried whether it stands: what is told from now on is heard, if anything is.
-    tried: watch::Sender<bool>,
-    /// The store is closed or gone.
-    ended: AtomicBool,
+    attendance: Arc<Attendance>,
 }
 
 #[derive(Default)]
@@ -97,27 +87,28 @@ impl Wake {
         (hub, presence): (Hub, PresenceHub),
         source: &str,
         options: WakeOptions,
-    ) -> Self {
+    ) -> Arc<Self> {
         let WakeOptions { tells, listener, poll_floor, poll_ceiling, clock } = options;
-        Self {
-            db,
-            sql,
-            hub,
-            presence,
-            source: source.to_owned(),
-            tells,
-            listener,
-            poll_floor,
-            poll_ceiling,
-            clock,
-            channel: OnceCell::new(),
-            outbox: Mutex::default(),
-            open: watch::Sender::new(0),
-            runs: AtomicBool::new(false),
-            listens: AtomicBool::new(false),
-            tried: watch::Sender::new(false),
-            ended: AtomicBool::new(false),
-        }
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let serve = |wake: Arc<Self>| async move { wake.serve().await };
+            let attendance = Arc::new(Attendance::of(this.clone(), serve));
+            Self {
+                db,
+                sql,
+                hub,
+                presence,
+                source: source.to_owned(),
+                tells,
+                listener,
+                poll_floor,
+                poll_ceiling,
+                clock,
+                channel: OnceCell::new(),
+                outbox: Mutex::default(),
+                listens: AtomicBool::new(false),
+                attendance,
+            }
+        })
     }
 
     /// Tells others, soon. Within a Tokio runtime, as every operation is.
@@ -148,25 +139,9 @@ impl Wake {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream opens that reads by index: whatever is told before it hears is found.
-    pub(crate) fn open<S>(self: &Arc<Self>, stream: S) -> Guarded<S> {
-        self.open.send_modify(|open| *open += 1);
-        Guarded { stream, wake: Arc::clone(self), ready: None }
-    }
-
-    /// A watcher opens that begins when it hears what is told.
-    pub(crate) fn open_when_ready<S>(self: &Arc<Self>, stream: S) -> Guarded<S> {
-        let mut guarded = self.open(stream);
-        if self.listener.is_some() {
-            let wake = Arc::clone(self);
-            guarded.ready = Some(Box::pin(async move {
-                let mut tried = wake.tried.subscribe();
-                let ended = || wake.ended.load(Ordering::SeqCst);
-                // The sender is this store's own: it stays.
-                let _ = tried.wait_for(|tried| *tried || ended()).await;
-            }));
-        }
-        guarded
+    /// The task that listens and looks.
+    pub(crate) fn attendance(&self) -> &Arc<Attendance> {
+        &self.attendance
     }
 
     /// Waits until nothing is under way and what there is to tell was told, but not for long: it is told
@@ -178,54 +153,17 @@ impl Wake {
         }
     }
 
-    /// Ends the tasks.
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        self.open.send_modify(|_| {});
-        self.tried.send_modify(|_| {});
-    }
-
-    /// Sees that the task runs that listens and looks.
-    fn run(self: &Arc<Self>) {
-        if self.runs.load(Ordering::SeqCst) || self.runs.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        tokio::spawn(Running { wake: Arc::clone(self), done: false }.run());
-    }
-
-    fn is_needed(&self) -> bool {
-        *self.open.borrow() > 0 && !self.ended.load(Ordering::SeqCst)
-    }
-
-    /// Until nothing is open any more.
-    async fn serve(self: &Arc<Self>) {
+    /// For ever.
+    async fn serve(&self) {
         let listen = async {
             match &self.listener {
                 Some((config, tls)) => self.listen(config, tls).await,
-                None => std::future::pending().await,
+                None => self.attendance.attend(u64::MAX),
             }
         };
-        tokio::select! {
-            () = self.over() => {}
-            () = listen => {}
-            () = self.look() => {}
-        }
-        self.listens.store(false, Ordering::Release);
-        self.tried.send_replace(false);
-    }
-
-    /// The store has ended, or nothing has been open for a while.
-    async fn over(&self) {
-        let mut open = self.open.subscribe();
-        let ended = || self.ended.load(Ordering::SeqCst);
-        // The sender is this store's own: it stays.
-        while !ended() {
-            let _ = open.wait_for(|open| *open == 0 || ended()).await;
-            let opened = open.wait_for(|open| *open > 0 || ended());
-            if tokio::time::timeout(LINGER, opened).await.is_err() {
-                return;
-            }
-        }
+        let listens = Listens(&self.listens);
+        tokio::join!(listen, self.look());
+        drop(listens);
     }
 
     /// Listens, for ever.
@@ -239,7 +177,7 @@ impl Wake {
                 self.listens.store(true, Ordering::Release);
                 // Before a watcher begins: what it reads then is all there is.
                 self.everything();
-                self.tried.send_replace(true);
+                self.attendance.attend(u64::MAX);
                 while let Some(Ok(message)) = messages.next().await {
                     if let AsyncMessage::Notification(told) = message {
                         self.hear(told.payload()).await;
@@ -247,7 +185,7 @@ impl Wake {
                 }
                 self.listens.store(false, Ordering::Release);
             }
-            self.tried.send_replace(true);
+            self.attendance.attend(u64::MAX);
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LAST_WAIT);
         }
@@ -385,28 +323,18 @@ impl Wake {
     /// Looks at the heads of the sessions that have streams, for ever.
     async fn look(&self) {
         let mut interval = self.poll_floor;
-        let mut known: HashMap<SessionId, (Index, Index)> = HashMap::new();
+        let mut known = StreamedHeads::default();
         let mut place = None;
         loop {
             let listens = self.listens.load(Ordering::Acquire);
             tokio::time::sleep(if listens { self.poll_ceiling } else { interval }).await;
             let streamed = self.hub.streamed_sessions();
-            known.retain(|session, _| streamed.contains(session));
+            known.retain(&streamed);
             let mut found = false;
             for some in streamed.chunks(sessions::MANY) {
                 // What cannot be looked at now is looked at the next time.
-                let Ok(heads) = sessions::heads(&self.db, &self.sql, some).await else { continue };
-                for (session, head, clear_index) in heads {
-                    let before = known.insert(session.clone(), (head, clear_index));
-                    if before == Some((head, clear_index)) {
-                        continue;
-                    }
-                    found |= before.is_some();
-                    if before.is_some_and(|(_, known)| known < clear_index) {
-                        self.hub.cleared(&session, clear_index);
-                    }
-                    self.hub.reached(&session, head);
-                }
+                let heads = sessions::heads(&self.db, &self.sql, some).await.unwrap_or_default();
+                found |= known.seen(&self.hub, heads);
             }
             if !listens && self.hub.has_watchers() {
                 // What cannot be asked now is asked the next time.
@@ -506,60 +434,12 @@ impl Drop for Sending {
     }
 }
 
-/// The task that listens and looks.
-struct Running {
-    wake: Arc<Wake>,
-    done: bool,
-}
+/// The connection does not listen any more when this goes.
+struct Listens<'a>(&'a AtomicBool);
 
-impl Running {
-    async fn run(mut self) {
-        let wake = Arc::clone(&self.wake);
-        loop {
-            wake.serve().await;
-            wake.runs.store(false, Ordering::SeqCst);
-            // A stream that opened meanwhile may have found that the task runs.
-            if !wake.is_needed() || wake.runs.swap(true, Ordering::SeqCst) {
-                self.done = true;
-                return;
-            }
-        }
-    }
-}
-
-/// When its runtime ends in the midst of it, the next stream makes another.
-impl Drop for Running {
+impl Drop for Listens<'_> {
     fn drop(&mut self) {
-        if !self.done {
-            self.wake.runs.store(false, Ordering::SeqCst);
-        }
-    }
-}
-
-/// A stream that others' commits reach while it is open.
-pub(crate) struct Guarded<S> {
-    stream: S,
-    wake: Arc<Wake>,
-    ready: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl<S: Stream + Unpin> Stream for Guarded<S> {
-    type Item = S::Item;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        self.wake.run();
-        if let Some(ready) = &mut self.ready {
-            ready!(ready.as_mut().poll(cx));
-            self.ready = None;
-        }
-        let item = ready!(Pin::new(&mut self.stream).poll_next(cx));
-        Poll::Ready(item)
-    }
-}
-
-impl<S> Drop for Guarded<S> {
-    fn drop(&mut self) {
-        self.wake.open.send_modify(|open| *open -= 1);
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -5,25 +5,25 @@
 //! connection is lost another is made, and everybody looks for themselves: what was told in between
 //! cannot be known. A lost message costs the poll interval.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use a2_core::live::{Attendance, Hub, Polling, PresenceHub, ServerClock};
+use a2_core::live::{Attendance, Hub, Polling, PresenceHub, ServerClock, StreamedHeads};
 use a2_core::{
-    Clock, Error, Index, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId, limits,
+    Clock, Error, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId, limits,
 };
 use fred::clients::SubscriberClient;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{Builder, Value};
-use futures_util::FutureExt;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::args;
 use crate::conn::{Db, Publish};
 use crate::error::Place;
 use crate::keys::{Keys, PARTITIONS};
+use crate::link::Task;
 use crate::listing::{self, Everywhere};
 use crate::note::{self, Note};
 
@@ -78,16 +78,8 @@ impl Wake {
             });
         }
         Arc::new_cyclic(|this: &Weak<Self>| {
-            let this = this.clone();
-            let serve = move || {
-                let this = this.clone();
-                async move {
-                    if let Some(wake) = this.upgrade() {
-                        wake.serve().await;
-                    }
-                }
-                .boxed()
-            };
+            let serve = |wake: Arc<Self>| async move { wake.serve().await };
+            let attendance = Arc::new(Attendance::of(this.clone(), serve));
             Self {
                 db,
                 keys,
@@ -99,7 +91,7 @@ impl Wake {
                 clock,
                 server,
                 listens: AtomicBool::new(false),
-                attendance: Arc::new(Attendance::new(serve)),
+                attendance,
             }
         })
     }
@@ -287,27 +279,16 @@ impl Wake {
     /// Looks at the heads of the sessions that have streams, for ever.
     async fn look(&self) {
         let mut interval = self.poll_floor;
-        let mut known: HashMap<SessionId, (Index, Index)> = HashMap::new();
+        let mut known = StreamedHeads::default();
         let mut place = None;
         loop {
             let listens = self.listens.load(Ordering::Acquire);
             tokio::time::sleep(if listens { self.poll_ceiling } else { interval }).await;
             let streamed = self.hub.streamed_sessions();
-            known.retain(|session, _| streamed.contains(session));
-            let mut found = false;
+            known.retain(&streamed);
             // What cannot be looked at now is looked at the next time.
             let heads = listing::heads(self.everywhere(), &streamed).await.unwrap_or_default();
-            for (session, head, clear_index) in heads {
-                let before = known.insert(session.clone(), (head, clear_index));
-                if before == Some((head, clear_index)) {
-                    continue;
-                }
-                found |= before.is_some();
-                if before.is_some_and(|(_, known)| known < clear_index) {
-                    self.hub.cleared(&session, clear_index);
-                }
-                self.hub.reached(&session, head);
-            }
+            let found = known.seen(&self.hub, heads);
             if !listens && self.hub.has_watchers() {
                 // What cannot be asked now is asked the next time.
                 place = self.hint_pending(place.take()).await.unwrap_or_default();
@@ -346,7 +327,7 @@ impl Drop for Listens<'_> {
 /// A client that listens, and its end.
 struct Listening {
     client: SubscriberClient,
-    ended: fred::types::ConnectHandle,
+    ended: Task,
 }
 
 /// Connects a client that does not connect again by itself: what was told in between must be known of.
@@ -358,6 +339,7 @@ async fn connected(builder: &Builder) -> Result<Listening> {
         Some(builder.get_connection_config().clone()),
         None,
     );
-    let ended = client.init().await.map_err(|error| place.error(error))?;
+    let mut ended = Task::begin(&client);
+    ended.connected(&client).await.map_err(|error| place.error(error))?;
     Ok(Listening { client, ended })
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::Stream;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, Stream};
 use tokio::sync::watch;
 
 /// How long the task goes on when nothing is open.
@@ -50,6 +50,18 @@ impl Attendance {
             runs: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// The same for a task of what keeps the attendance itself: it ends with the last handle on that.
+    pub fn of<T, F>(owner: Weak<T>, serve: fn(Arc<T>) -> F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::new(move || match owner.upgrade() {
+            Some(owner) => serve(owner).boxed(),
+            None => std::future::ready(()).boxed(),
+        })
     }
 
     /// A stream opens that reads by index: whatever is told before it is attended to is found.
@@ -203,7 +215,7 @@ impl<S: fmt::Debug> fmt::Debug for Attended<S> {
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
-    use futures_util::{FutureExt, StreamExt, stream};
+    use futures_util::{StreamExt, stream};
 
     use super::*;
 

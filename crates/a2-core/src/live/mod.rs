@@ -11,6 +11,7 @@
 //! retries use tokio's time.
 
 mod attendance;
+mod heads;
 mod hints;
 mod hub;
 mod polling;
@@ -26,6 +27,7 @@ mod view;
 mod watchers;
 
 pub use attendance::{Attendance, Attended, Opened};
+pub use heads::StreamedHeads;
 pub use hints::{DueTimer, DueTimers, work_hints};
 pub use hub::Hub;
 pub use polling::Polling;
