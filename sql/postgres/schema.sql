@@ -14,8 +14,8 @@
 -- tables can be partitioned by it.
 --
 -- The first statement, which the three files 00 are, makes the tables that an earlier A2 has as well, or
--- upgrades them, whole or not at all. It locks a2_events before all else: a writer
--- of the earlier A2 waits, then fails, since what it writes to is gone. What becomes of what was there:
+-- upgrades them, whole or not at all. It locks a2_events before all else: a writer of the earlier A2
+-- waits, then fails, since what it writes to is gone. What becomes of what was there:
 --
 --   a2_events             stays as it is: `life` from the markers before the event, `size` null (not
 --                         measured), `cause` as today's, white space outside of strings dropped
@@ -46,6 +46,8 @@ declare
   v_each record;
   c_tables constant text[] := '{a2_events,a2_cursors,a2_lane_events,a2_snapshots,a2_snapshot_history,'
     'a2_snapshot_pins,a2_clears,a2_presence,a2_schema}';
+  -- Those of which today has others of the same name.
+  c_aside constant text[] := '{a2_snapshots,a2_snapshot_pins,a2_clears,a2_presence}';
   -- White space outside of strings, in JSON text.
   c_white constant text := $re$("(?:[^"\\]|\\.)*")|[ \t\n\r]+$re$;
   c_kept constant text := $re$\1$re$;
@@ -117,7 +119,8 @@ begin
     ) t(name, expected, columns)
     cross join unnest(string_to_array(t.columns, ',')) c(name)
     where t.expected and not exists (select from pg_attribute a
-      where a.attrelid = to_regclass(t.name) and a.attname = c.name and not a.attisdropped)
+      where a.attrelid = to_regclass(quote_ident(current_schema()) || '.' || t.name)
+        and a.attname = c.name and not a.attisdropped)
     union all
     select 'primary key (session_id, idx)' where not exists (select from pg_index i
       where i.indrelid = 'a2_events'::regclass and i.indisprimary
@@ -222,17 +225,16 @@ begin
     -- What has the name of one of today's tables is put aside, but for the events; of these, the indexes
     -- that the earlier A2 made go: of ids, of what is to be done.
     for v_each in
-      select c.relname, i.indexrelid::regclass as index
-      from pg_class c left join pg_index i on i.indrelid = c.oid
-      where c.relnamespace = v_schema
-        and c.relname in ('a2_snapshots', 'a2_snapshot_pins', 'a2_clears', 'a2_presence')
+      select i.indexrelid::regclass as index
+      from pg_class c join pg_index i on i.indrelid = c.oid
+      where c.relnamespace = v_schema and c.relname = any (c_aside)
     loop
-      if to_regclass(v_each.relname) is not null then
-        execute format('alter table %I rename to %I', v_each.relname, 'a2_old' || substr(v_each.relname, 3));
-      end if;
-      if v_each.index is not null then
-        execute format('alter index %s rename to %I', v_each.index, 'a2_old_' || v_each.index::oid);
-      end if;
+      execute format('alter index %s rename to %I', v_each.index, 'a2_old_' || v_each.index::oid);
+    end loop;
+    for v_each in
+      select t.name from unnest(c_aside) t(name) where t.name = any (v_there)
+    loop
+      execute format('alter table %I rename to %I', v_each.name, 'a2_old' || substr(v_each.name, 3));
     end loop;
     for v_each in
       select c.relname, k.conname
@@ -451,8 +453,8 @@ begin
       order by e.created_at, e.session_id, e.idx limit 1;
       if found then
         raise exception using errcode = 'A2003', message = format(
-          'events wait for handlers that are no more (%s): let them finish, or say that their work is to '
-          'be dropped', v_found);
+          'events wait for handlers that are no more (%s): let them finish, or drop their work with '
+          'Migrate::drop_unfinished', v_found);
       end if;
     end if;
   elsif v_upgrade then
@@ -630,7 +632,7 @@ begin
     from pg_class c
     where c.relnamespace = v_schema and c.relkind in ('r', 'p') and (
       c.relname in ('a2_cursors', 'a2_lane_events', 'a2_snapshot_history', 'a2_schema', 'a2_old_cursors')
-      or c.relname = any (select 'a2_old' || substr(t.name, 3) from unnest(v_old) t(name)));
+      or c.relname = any (select 'a2_old' || substr(t.name, 3) from unnest(c_aside) t(name)));
     if v_found is not null then
       execute 'drop table ' || v_found;
     end if;

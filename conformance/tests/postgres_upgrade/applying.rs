@@ -103,3 +103,19 @@ async fn a_role_that_may_make_schemas_and_owns_the_tables_is_enough() {
         ["o1"]
     );
 }
+
+#[tokio::test]
+async fn tables_of_another_schema_are_left_alone() {
+    for release in RELEASES {
+        let (first, empty, other) =
+            (Schema::of(release).await, Schema::empty().await, Schema::of(release).await);
+        let untouched = (other.catalog().await, other.rows().await);
+        for schema in [&first, &empty] {
+            schema.run(&format!("set search_path to {}, {}", schema.name, other.name)).await;
+            schema.run(SCHEMA).await;
+            assert_eq!((other.catalog().await, other.rows().await), untouched, "{release:?}");
+        }
+        assert!(first.rows().await.iter().any(|row| row.starts_with("a2_events")));
+        assert_eq!(empty.rows().await, [""; 0]);
+    }
+}

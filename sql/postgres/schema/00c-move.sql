@@ -58,8 +58,8 @@
       order by e.created_at, e.session_id, e.idx limit 1;
       if found then
         raise exception using errcode = 'A2003', message = format(
-          'events wait for handlers that are no more (%s): let them finish, or say that their work is to '
-          'be dropped', v_found);
+          'events wait for handlers that are no more (%s): let them finish, or drop their work with '
+          'Migrate::drop_unfinished', v_found);
       end if;
     end if;
   elsif v_upgrade then
@@ -237,7 +237,7 @@
     from pg_class c
     where c.relnamespace = v_schema and c.relkind in ('r', 'p') and (
       c.relname in ('a2_cursors', 'a2_lane_events', 'a2_snapshot_history', 'a2_schema', 'a2_old_cursors')
-      or c.relname = any (select 'a2_old' || substr(t.name, 3) from unnest(v_old) t(name)));
+      or c.relname = any (select 'a2_old' || substr(t.name, 3) from unnest(c_aside) t(name)));
     if v_found is not null then
       execute 'drop table ' || v_found;
     end if;
