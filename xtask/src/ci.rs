@@ -40,7 +40,7 @@ pub(crate) enum Step {
 }
 
 /// What no step but those that name it builds, so that `cargo test` needs no server.
-const SERVERS: &str = "xtask/postgres";
+const SERVERS: &str = "xtask/postgres,xtask/redis";
 
 /// A store that needs a server.
 struct Served {
@@ -59,26 +59,30 @@ enum Cases {
 
 /// Every case once, where the most could go wrong; then what a pooler could break: cases in which
 /// connections meet, wait, are told something or are given up.
-const STORES: &[Served] = &[Served {
-    name: "postgres",
-    suites: &[
-        ("postgres-odd", Cases::All),
-        (
-            "postgres-pgbouncer",
-            Cases::Some(&[
-                "another_handle",
-                "close.",
-                "crowds.cancelled",
-                "hints.",
-                "limits.batch",
-                "presence.watch",
-                ".race.",
-                "retries.",
-                "streams.",
-            ]),
-        ),
-    ],
-}];
+const STORES: &[Served] = &[
+    Served {
+        name: "postgres",
+        suites: &[
+            ("postgres-odd", Cases::All),
+            (
+                "postgres-pgbouncer",
+                Cases::Some(&[
+                    "another_handle",
+                    "close.",
+                    "crowds.cancelled",
+                    "hints.",
+                    "limits.batch",
+                    "presence.watch",
+                    ".race.",
+                    "retries.",
+                    "streams.",
+                ]),
+            ),
+        ],
+    },
+    // Its own tests have the suite on a cluster among them.
+    Served { name: "redis", suites: &[("redis", Cases::All)] },
+];
 
 /// Runs the steps and stops at the first that fails.
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
