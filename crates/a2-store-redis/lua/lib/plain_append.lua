@@ -59,7 +59,11 @@ do
           live = live + 1
         end
       end
-      call('HSET', KEYS[1], 'head', index, 'clear', clear, 'live', live, 'pinned', state[4] or '0')
+      if head > 0 then
+        call('HSET', KEYS[1], 'head', index, 'live', live)
+      else
+        call('HSET', KEYS[1], 'head', index, 'clear', clear, 'live', live, 'pinned', '0')
+      end
       if head == 0 then
         call('ZADD', KEYS[2], 0, string.sub(session, 2))
       end
