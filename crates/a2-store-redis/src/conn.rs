@@ -38,12 +38,26 @@ pub(crate) enum Publish {
 }
 
 impl Publish {
-    fn command(self) -> Bytes {
-        Bytes::from_static(match self {
-            Self::Nothing => b"",
-            Self::Everywhere => b"PUBLISH",
-            Self::Sharded => b"SPUBLISH",
-        })
+    fn command(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Everywhere => "PUBLISH",
+            Self::Sharded => "SPUBLISH",
+        }
+    }
+
+    /// Tells nobody of nothing, to see whether it may be told: a script finds out when it has written.
+    pub(crate) async fn check(
+        self,
+        link: &Link,
+        partition: &Partition,
+        until: Instant,
+    ) -> std::result::Result<(), DriverError> {
+        if self != Self::Nothing {
+            let values = vec![partition.channel.clone().into(), Value::Bytes(Bytes::new())];
+            send(link, self.command(), To::Slot(partition.slot), values, until).await?;
+        }
+        Ok(())
     }
 }
 
@@ -121,7 +135,7 @@ impl Db {
             partition.pending.clone(),
             partition.guard.clone(),
             now.map_or_else(Bytes::new, |now| now.to_string().into()),
-            options.publish.command(),
+            Bytes::from_static(options.publish.command().as_bytes()),
             partition.channel.clone(),
             options.source.clone(),
         ];

@@ -89,6 +89,7 @@ impl<'a> Place<'a> {
                 ErrorKind::StoreNotConfigured { reason: text.into() }
             }
             (Some(Meaning::Corrupt), _) => self.corrupt(None, text),
+            (None, _) if is_setup(&error) => ErrorKind::StoreNotConfigured { reason: text.into() },
             // A script that failed in the middle of what it reads.
             (None, _) if error.details().contains("user_script") => self.corrupt(None, text),
             (None, DriverKind::Auth | DriverKind::Config | DriverKind::Url) => {
@@ -151,6 +152,15 @@ fn meaning(error: &DriverError) -> Option<Meaning> {
     WORDS.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
 }
 
+/// What has no word of its own: a command within a script that the user may not give, and a server that
+/// is not who it should be.
+fn is_setup(error: &DriverError) -> bool {
+    let details = error.details();
+    ["The user executing the script", "InvalidCertificate"]
+        .iter()
+        .any(|text| details.contains(text))
+}
+
 /// The server does not know the script.
 pub(crate) fn is_unknown_script(error: &DriverError) -> bool {
     word(error) == "NOSCRIPT"
@@ -210,8 +220,17 @@ mod tests {
 
     #[test]
     fn what_somebody_must_change_is_not_retried() {
-        let error = said(DriverKind::Unknown, "NOPERM User app has no permissions");
-        assert_eq!(error.code(), "STORE_NOT_CONFIGURED");
+        for (kind, text) in [
+            (DriverKind::Unknown, "NOPERM User app has no permissions"),
+            (
+                DriverKind::Unknown,
+                "ERR The user executing the script can't run this command or subcommand script: 0f, \
+                 on @user_script:83.",
+            ),
+            (DriverKind::IO, "Custom { kind: InvalidData, error: InvalidCertificate(Expired) }"),
+        ] {
+            assert_eq!(said(kind, text).code(), "STORE_NOT_CONFIGURED", "{text}");
+        }
         let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
         assert_eq!(said(DriverKind::InvalidCommand, wrong).code(), "CORRUPT");
     }

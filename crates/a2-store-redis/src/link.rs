@@ -2,14 +2,18 @@
 //!
 //! The driver's clients do not end by being dropped: a link ends the task that it began.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fred::clients::Client;
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::ClientLike;
 use fred::types::ConnectHandle;
+use futures_util::FutureExt;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 /// Waits between looks at whether it is connected.
@@ -30,7 +34,7 @@ pub(crate) struct Link {
 
 #[derive(Debug, Default)]
 struct State {
-    task: Option<ConnectHandle>,
+    task: Option<Task>,
     is_closed: bool,
 }
 
@@ -39,7 +43,7 @@ enum Found {
     Runs,
     /// It was begun just now.
     Begun,
-    Ended(ConnectHandle),
+    Ended(Task),
 }
 
 impl Link {
@@ -62,7 +66,7 @@ impl Link {
                 Found::Runs if self.client.is_connected() => return Ok(()),
                 Found::Runs => {}
                 Found::Begun => has_begun = true,
-                Found::Ended(task) => return Err(why(task).await),
+                Found::Ended(task) => return Err(why(task.await)),
             }
             if Instant::now() >= until {
                 return Err(DriverError::new(DriverKind::Backpressure, "not connected in time"));
@@ -81,11 +85,11 @@ impl Link {
         if state.is_closed {
             return Err(DriverError::new(DriverKind::Backpressure, "the store is closed"));
         }
-        match state.task.take_if(|task| task.is_finished()) {
+        match state.task.take_if(|task| task.0.is_finished()) {
             Some(task) if !begins => Ok(Found::Ended(task)),
             None if state.task.is_some() => Ok(Found::Runs),
             _ => {
-                state.task = Some(self.client.connect());
+                state.task = Some(Task::begin(&self.client));
                 Ok(Found::Begun)
             }
         }
@@ -117,24 +121,58 @@ impl Link {
             let _ = tokio::time::timeout(CLOSING, self.client.quit()).await;
         }
         if let Some(task) = task {
-            task.abort();
+            task.0.abort();
             // The connections are closed once the task is gone.
             let _ = task.await;
         }
     }
 }
 
-impl Drop for Link {
-    fn drop(&mut self) {
-        if let Some(task) = self.state().task.take() {
-            task.abort();
+/// What a client does, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Task(ConnectHandle);
+
+impl Task {
+    /// Begins to connect.
+    pub(crate) fn begin(client: &impl ClientLike) -> Self {
+        Self(client.connect())
+    }
+
+    /// Waits until the client is connected.
+    ///
+    /// # Errors
+    /// It cannot connect.
+    pub(crate) async fn connected(&mut self, client: &impl ClientLike) -> Result<(), DriverError> {
+        let mut wait = FIRST_LOOK;
+        while !client.is_connected() {
+            tokio::select! {
+                ended = &mut *self => return Err(why(ended)),
+                () = tokio::time::sleep(wait) => {}
+            }
+            wait = (wait * 2).min(LAST_LOOK);
         }
+        Ok(())
+    }
+}
+
+/// Resolves when the client has ended.
+impl Future for Task {
+    type Output = Result<Result<(), DriverError>, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_unpin(cx)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
 /// Why a task ended that was to connect.
-async fn why(task: ConnectHandle) -> DriverError {
-    match task.await {
+fn why(ended: Result<Result<(), DriverError>, JoinError>) -> DriverError {
+    match ended {
         Ok(Err(error)) => error,
         Ok(Ok(())) => DriverError::new(DriverKind::Backpressure, "the connection was closed"),
         Err(error) => DriverError::new(DriverKind::Backpressure, error.to_string()),

@@ -98,6 +98,11 @@ pub(crate) async fn open(options: RedisBuilder) -> Result<RedisStore> {
         for server in &servers {
             server.check(link, &options).map_err(|reason| place.refused(reason))?;
         }
+        let publish = publish(&options, &servers);
+        if let Some(partition) = keys.partitions().first() {
+            let checked = publish.check(link, partition, until).await;
+            checked.map_err(|error| place.error(error))?;
+        }
         layout::record(link, &keys, until).await?;
     }
     let db = Db::new(
