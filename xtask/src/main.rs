@@ -76,7 +76,10 @@ fn dispatch(command: Command) -> Result<()> {
             run::lab(&root, "conformance", &forwarded.args, cargo_args)
         }
         Command::Bench(forwarded) => {
-            run::lab(&root, "bench", &forwarded.args, &["--profile", "bench"])
+            let features = run::suite_features(&forwarded.args);
+            let mut cargo_args = vec!["--profile", "bench"];
+            cargo_args.extend(features.iter().flat_map(|features| ["--features", features]));
+            run::lab(&root, "bench", &forwarded.args, &cargo_args)
         }
         Command::Servers(forwarded) => {
             let features = run::servers_features(&forwarded.args);

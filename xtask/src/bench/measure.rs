@@ -9,18 +9,29 @@ use anyhow::{Context, Result};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
+use super::Backend;
 use super::probe::{self, CpuTimes};
+use super::servers::{Servers, Space};
+use super::stores::Engine;
 
 /// What every measurement is told.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Cx {
     /// Where files are made.
     pub(crate) dir: PathBuf,
     /// How long one measurement takes.
     pub(crate) time: Duration,
+    /// The servers that run.
+    pub(crate) servers: Servers,
 }
 
 impl Cx {
+    /// A fresh space on an engine's server.
+    pub(crate) async fn space(&self, engine: Engine) -> Result<Space> {
+        let server = self.servers.of(engine.backend());
+        server.with_context(|| format!("{} has a server", engine.name()))?.space().await
+    }
+
     /// A fresh folder that is removed when dropped.
     pub(crate) fn folder(&self) -> Result<tempfile::TempDir> {
         tempfile::Builder::new()
@@ -37,6 +48,7 @@ pub(crate) enum Unit {
     PerSecond,
     Micros,
     Bytes,
+    Count,
 }
 
 type Measure = Box<dyn Fn(Cx) -> BoxFuture<'static, Result<f64>> + Send + Sync>;
@@ -79,8 +91,8 @@ impl Target {
         Self { side: Side::AtLeast, must, goal }
     }
 
-    pub(crate) const fn at_most(must: f64) -> Self {
-        Self { side: Side::AtMost, must, goal: None }
+    pub(crate) const fn at_most(must: f64, goal: Option<f64>) -> Self {
+        Self { side: Side::AtMost, must, goal }
     }
 }
 
@@ -95,16 +107,14 @@ pub(crate) struct Figure {
 /// Series that are measured side by side, and the figures that are read from them.
 pub(crate) struct Bench {
     workload: String,
-    setting: String,
+    engine: Engine,
     series: Vec<Series>,
     figures: Vec<Figure>,
 }
 
 impl Bench {
-    /// `setting` is the backend and its durability.
-    pub(crate) fn new(workload: impl Into<String>, setting: impl Into<String>) -> Self {
-        let (workload, setting) = (workload.into(), setting.into());
-        Self { workload, setting, series: Vec::new(), figures: Vec::new() }
+    pub(crate) fn new(workload: impl Into<String>, engine: Engine) -> Self {
+        Self { workload: workload.into(), engine, series: Vec::new(), figures: Vec::new() }
     }
 
     /// Adds a series and gives its place.
@@ -118,9 +128,9 @@ impl Bench {
         self.figures.push(Figure { of, over, target });
     }
 
-    /// The backend and its durability.
-    pub(crate) fn setting(&self) -> &str {
-        &self.setting
+    /// What is measured.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
     }
 
     /// Adds a series, and the figure of the first one, which is A2's, over it.
@@ -131,7 +141,7 @@ impl Bench {
 
     /// Measures every series `rounds` times.
     pub(crate) async fn run(self, cx: &Cx, rounds: usize) -> Result<Measured> {
-        eprintln!("{} ({})", self.workload, self.setting);
+        eprintln!("{} ({})", self.workload, self.engine.name());
         let mut probes = Vec::with_capacity(rounds);
         let begin = CpuTimes::now();
         let mut values: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds); self.series.len()];
@@ -180,7 +190,8 @@ impl Bench {
         });
         Measured {
             workload: self.workload.clone(),
-            setting: self.setting.clone(),
+            backend: self.engine.backend(),
+            setting: self.engine.name(),
             rounds: probes.len(),
             dropped: probes.len() - kept.len(),
             fsync_micros: Spread::of(probes.to_vec()),
@@ -223,6 +234,8 @@ impl Spread {
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     pub(crate) workload: String,
+    pub(crate) backend: Backend,
+    /// The backend and its durability.
     pub(crate) setting: String,
     pub(crate) rounds: usize,
     pub(crate) dropped: usize,
@@ -288,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn ratios_are_taken_round_by_round() {
-        let mut bench = Bench::new("append-1", "sqlite");
+        let mut bench = Bench::new("append-1", Engine::Memory);
         let turn = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
         let limit = bench.add(Series::new("limit", Unit::PerSecond, move |_| {
             let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -296,7 +309,8 @@ mod tests {
         }));
         let ours = bench.add(Series::new("A2", Unit::PerSecond, |_| async { Ok(80.0) }));
         bench.figure(ours, Some(limit), Some(Target::at_least(0.55, Some(0.9))));
-        let cx = Cx { dir: std::env::temp_dir(), time: Duration::ZERO };
+        let servers = Servers::default();
+        let cx = Cx { dir: std::env::temp_dir(), time: Duration::ZERO, servers };
         let measured = bench.run(&cx, 3).await.unwrap();
         // Which rounds are kept is the disk's choice; the ratio is 0.8 in all but the second.
         let figure = &measured.figures[0];
@@ -319,8 +333,8 @@ mod tests {
         assert_eq!(figure(2.0, target).verdict(), Some(Verdict::Goal));
         assert_eq!(figure(1.0, target).verdict(), Some(Verdict::Must));
         assert_eq!(figure(0.9, target).verdict(), Some(Verdict::Missed));
-        assert_eq!(figure(1.3, Some(Target::at_most(1.3))).verdict(), Some(Verdict::Must));
-        assert_eq!(figure(1.4, Some(Target::at_most(1.3))).verdict(), Some(Verdict::Missed));
+        assert_eq!(figure(1.3, Some(Target::at_most(1.3, None))).verdict(), Some(Verdict::Must));
+        assert_eq!(figure(1.4, Some(Target::at_most(1.3, None))).verdict(), Some(Verdict::Missed));
         assert_eq!(figure(1.4, None).verdict(), None);
     }
 }

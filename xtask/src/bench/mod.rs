@@ -7,6 +7,7 @@ mod payload;
 mod peers;
 mod probe;
 mod report;
+mod servers;
 mod stores;
 mod workers;
 mod workloads;
@@ -16,11 +17,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use serde::Serialize;
 
 use measure::Cx;
 use peers::Peers;
 use probe::Machine;
 use report::Report;
+use servers::Servers;
+use stores::{Durability, Engine};
 use workloads::Workload;
 
 /// What to measure.
@@ -29,6 +33,9 @@ pub(crate) struct Args {
     /// A backend to measure, repeatable; memory and sqlite when none is given.
     #[arg(long = "backend", value_name = "NAME")]
     backends: Vec<Backend>,
+    /// Where the servers of backends that need one come from. Memory and SQLite need none.
+    #[arg(long, default_value = "auto")]
+    servers: crate::conformance::Servers,
     /// A workload, repeatable; all of them when none is given.
     #[arg(long = "workload", value_name = "NAME")]
     workloads: Vec<Workload>,
@@ -47,8 +54,8 @@ pub(crate) struct Args {
     /// Write everything to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Put the results into this Markdown file, between `<!-- results -->` and
-    /// `<!-- end of results -->`.
+    /// Put the results into this Markdown file: those of each backend that was measured between
+    /// `<!-- results: NAME -->` and `<!-- end of results: NAME -->`.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Print the bytes of memory that one of these takes: a process of its own measures it.
@@ -56,12 +63,34 @@ pub(crate) struct Args {
     held: Option<HeldArg>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Backend {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Backend {
     Memory,
     Sqlite,
     Postgres,
     Redis,
+}
+
+impl Backend {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// With the durabilities that it is measured with.
+    fn engines(self) -> &'static [Engine] {
+        match self {
+            Self::Memory => &[Engine::Memory],
+            Self::Sqlite => &[Engine::Sqlite(Durability::Full), Engine::Sqlite(Durability::Normal)],
+            Self::Postgres => &[Engine::Postgres],
+            Self::Redis => &[Engine::Redis],
+        }
+    }
 }
 
 /// What of the memory store is counted in bytes of memory.
@@ -86,7 +115,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let target = target_folder()?;
     let dir = args.dir.unwrap_or_else(|| target.join("bench"));
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-    let cx = Cx { dir, time };
+    let mut cx = Cx { dir, time, servers: Servers::default() };
     if let Some(held) = args.held {
         println!("{}", workloads::held(held, &cx).await?);
         return Ok(());
@@ -94,30 +123,41 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     if cfg!(debug_assertions) {
         bail!("an unoptimised build says nothing: `cargo xtask bench` builds an optimised one");
     }
-    for backend in &args.backends {
-        if let Backend::Postgres | Backend::Redis = backend {
-            let version = env!("CARGO_PKG_VERSION");
-            bail!("the backend {backend:?} does not exist yet in version {version}");
-        }
+    let mut backends = vec![Backend::Memory, Backend::Sqlite];
+    if !args.backends.is_empty() {
+        backends = args.backends;
+        let mut seen = Vec::new();
+        backends.retain(|backend| {
+            !seen.contains(backend) && {
+                seen.push(*backend);
+                true
+            }
+        });
     }
-    let chosen = |b: Backend| args.backends.is_empty() || args.backends.contains(&b);
-    let (memory, sqlite) = (chosen(Backend::Memory), chosen(Backend::Sqlite));
     let all = Workload::value_variants();
     let workloads = if args.workloads.is_empty() { all } else { &args.workloads };
 
     let peers = args.peers.then(|| Peers::build(&target)).transpose()?;
     let machine = Machine::this(&cx.dir)?;
+    for backend in &backends {
+        cx.servers.start(*backend, args.servers).await?;
+    }
     let mut benches = Vec::new();
     for workload in workloads {
-        for mut bench in workload.benches(memory, sqlite) {
+        for mut bench in workload.benches(&backends) {
             if let Some(peers) = &peers {
                 peers.join(*workload, &mut bench);
             }
             benches.push(bench.run(&cx, usize::from(args.rounds)).await?);
         }
     }
-    let report = Report { machine, seconds: args.seconds, peers: args.peers, benches };
-    println!("{}\n\n{}\n\n{}", report.facts(), report.table(), report.legend());
+    let engines = backends.iter().map(|backend| {
+        let server = cx.servers.of(*backend);
+        (*backend, server.map_or_else(|| machine.engine(*backend), |server| server.facts()))
+    });
+    let engines = engines.collect();
+    let report = Report { machine, engines, seconds: args.seconds, peers: args.peers, benches };
+    println!("{}\n\n{}\n\n{}", report.facts(&backends), report.table(), report.legend(&backends));
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, json).with_context(|| path.display().to_string())?;

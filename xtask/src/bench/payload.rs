@@ -16,6 +16,10 @@ pub(crate) const PAYLOAD: &str = concat!(
 pub(crate) const TYPE: &str = "order.placed";
 /// The consumer whose heads are claimed.
 pub(crate) const CONSUMER: &str = "worker";
+/// The lane that events are for.
+pub(crate) const LANE: &str = "lane-1";
+/// The reducer of the snapshots.
+pub(crate) const REDUCER: &str = "totals";
 /// Who claims.
 pub(crate) const HOLDER: &str = "holder-1";
 /// How long a claim lasts.
@@ -46,7 +50,7 @@ impl Data {
                 .map(|n| SessionId::new(session_name(n)))
                 .collect::<Result<_>>()?,
             served: Served::only([ServedConsumer::new(&consumer)?])?,
-            target: Target::lane(consumer, Lane::new("lane-1")?)?,
+            target: Target::lane(consumer, Lane::new(LANE)?)?,
         })
     }
 

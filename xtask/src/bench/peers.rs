@@ -63,7 +63,7 @@ impl Peers {
 
     /// Puts the one that does the work of `bench` beside A2.
     pub(crate) fn join(&self, workload: Workload, bench: &mut Bench) {
-        if bench.setting() != Engine::Sqlite(Durability::Full).name() {
+        if bench.engine() != Engine::Sqlite(Durability::Full) {
             return;
         }
         let peer = match workload {

@@ -1,5 +1,6 @@
 //! What the figures were measured on: the machine, the versions, and how fast the disk syncs.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::Backend;
 use super::measure::Spread;
 
 /// How often the probe syncs; the median is taken.
@@ -68,6 +70,16 @@ impl Machine {
             fsync_micros: fsync_micros(dir)?,
         })
     }
+
+    /// The version of an engine that is linked in, and when a commit is durable.
+    pub(crate) fn engine(&self, backend: Backend) -> String {
+        if backend == Backend::Sqlite {
+            let sqlite = &self.sqlite;
+            format!("SQLite {sqlite} (WAL; FULL syncs every commit, NORMAL at checkpoints)")
+        } else {
+            "nothing is kept on disk".to_owned()
+        }
+    }
 }
 
 /// The value of the first `name: value` line of a file.
@@ -84,8 +96,8 @@ pub(crate) fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-/// How much of the machine's processor time was used, by all and by this process with those that it
-/// started and that have ended, so far.
+/// How much of the machine's processor time was used so far, by all and by this process with those that
+/// it started, servers among them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuTimes {
     all: f64,
@@ -103,12 +115,7 @@ impl CpuTimes {
         let ticks = ticks.map(number).collect::<Option<Vec<_>>>()?;
         let idle = ticks.get(3)? + ticks.get(4)?;
         let all = ticks.iter().sum::<f64>();
-        let process = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // After the name, which is in parentheses and may hold spaces: utime and stime, and the same
-        // of the children.
-        let fields = process.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
-        let own = fields.map(number).sum::<Option<f64>>()?;
-        Some(Self { all, busy: all - idle, own })
+        Some(Self { all, busy: all - idle, own: own_ticks()? })
     }
 
     /// The share of the processors that others used from `earlier` until now.
@@ -118,9 +125,49 @@ impl CpuTimes {
     }
 }
 
+/// Ticks of this process, of its descendants and of those of them that have ended.
+fn own_ticks() -> Option<f64> {
+    let mut processes = HashMap::new();
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // One that ended meanwhile has none.
+        let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        processes.insert(pid, stat(&text)?);
+    }
+    let own = std::process::id();
+    let is_own = |mut pid: u32| {
+        while pid != own {
+            match processes.get(&pid) {
+                Some((parent, _)) => pid = *parent,
+                None => return false,
+            }
+        }
+        true
+    };
+    Some(processes.iter().filter(|(pid, _)| is_own(**pid)).map(|(_, (_, ticks))| ticks).sum())
+}
+
+/// The parent and the ticks in a process's `stat`.
+fn stat(text: &str) -> Option<(u32, f64)> {
+    // After the name, which is in parentheses and may hold spaces: the state, the parent, and as fields
+    // 11 to 14 utime and stime, and the same of the children that have ended.
+    let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>().ok());
+    Some((fields.get(1)?.parse().ok()?, ticks.sum::<Option<f64>>()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_read_although_its_name_has_spaces() {
+        let text = "7 (a ) b) S 3 7 7 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 99";
+        assert_eq!(stat(text), Some((3, 100.0)));
+        assert_eq!(stat("7 (a"), None);
+    }
 
     #[test]
     fn what_others_used_is_what_this_process_did_not() {

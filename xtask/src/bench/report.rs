@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use super::Backend;
 use super::measure::{Measured, MeasuredFigure, Side, Spread, Unit, Verdict};
 use super::peers;
 use super::probe::Machine;
@@ -15,6 +16,8 @@ use super::probe::Machine;
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
+    /// The version of each backend's engine and when a commit is durable.
+    pub(crate) engines: Vec<(Backend, String)>,
     pub(crate) seconds: f64,
     /// Whether others' crates were measured as well.
     pub(crate) peers: bool,
@@ -32,20 +35,43 @@ const HEADS: [&str; 8] = [
     "",
 ];
 
-/// Around the results in a Markdown file.
-const BEGIN: &str = "<!-- results -->";
-const END: &str = "<!-- end of results -->";
-
 /// What the columns mean, for who reads the table.
 const LEGEND: &str = "\
 Rates are operations a second (append and batch: events; job: full cycles of append, claim and
 complete; chain: completions; read and project: events), higher is better; times are µs and sizes
 bytes, lower is better. `over` is what was measured beside it in the same round, and the ratio is
-taken round by round. The bare limits are prepared statements on a bare connection (INSERT into one
-log table with its primary key; INSERT, UPDATE … RETURNING, UPDATE on a queue table with one partial
-index; SELECT into owned values), with several callers behind a writer that commits in groups; the
-same-rows limits write the rows and indexes of A2's own layout by prepared statements without any
-check. One process, Tokio's multi-threaded runtime, about 200 bytes of JSON an event.";
+taken round by round. One process, Tokio's multi-threaded runtime, about 200 bytes of JSON an event.";
+
+/// What stands beside a backend.
+fn limits(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Memory => "",
+        Backend::Sqlite => {
+            "\
+The bare limits are prepared statements on a bare connection (INSERT into one log table with its
+primary key; INSERT, UPDATE … RETURNING, UPDATE on a queue table with one partial index; SELECT into
+owned values), with several callers behind a writer that commits in groups; the same-rows limits write
+the rows and indexes of A2's own layout by prepared statements without any check."
+        }
+        Backend::Postgres => {
+            "\
+The bare limits are prepared statements, a connection for each caller (INSERT into one log table with
+its primary key; INSERT, UPDATE of the session's first row FOR UPDATE SKIP LOCKED, UPDATE on a queue
+table with one partial index; SELECT into owned values); the same-rows limits write the rows and indexes
+of A2's own layout by one prepared statement for each operation, without any check. Their connections
+plan as the store's do. The server's folder is a temporary one; the store has its default of 16
+connections. Row versions, index entries and bytes of the write-ahead log are what the log itself says
+(pg_walinspect), without images of whole pages."
+        }
+        Backend::Redis => {
+            "\
+The bare limits are XADD, and scripts on a list and a hash, one for each step of a job; the same-keys
+limits write the keys of A2's own layout by one script for each operation, without any check. All of
+them go through fred, as the store does, on as many connections (two). The server's folder is a
+temporary one. Its append-only file is synced every second and not rewritten meanwhile."
+        }
+    }
+}
 
 impl Report {
     /// The figures that miss what they must reach.
@@ -59,7 +85,8 @@ impl Report {
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED).set_header(HEADS);
-        self.rows().for_each(|row| {
+        let backends: Vec<_> = self.engines.iter().map(|(backend, _)| *backend).collect();
+        self.rows(&backends).for_each(|row| {
             table.add_row(row);
         });
         for column in [3, 5] {
@@ -70,57 +97,83 @@ impl Report {
         table
     }
 
-    /// Puts the results between the two marks of a Markdown file, whose other text stays.
+    /// Puts the results of each backend that was measured between its two marks of a Markdown file,
+    /// whose other text stays.
     pub(crate) fn write_into(&self, path: &Path) -> Result<()> {
         let context = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(context)?;
-        let places = text.find(BEGIN).zip(text.find(END)).filter(|(begin, end)| begin < end);
-        let (begin, end) = places
-            .with_context(|| format!("{}: {BEGIN} and {END} must stand in it", path.display()))?;
-        let (before, after) = (&text[..begin + BEGIN.len()], &text[end..]);
-        fs::write(path, format!("{before}\n\n{}\n{after}", self.markdown())).with_context(context)
+        let mut text = fs::read_to_string(path).with_context(context)?;
+        for (backend, _) in &self.engines {
+            text = replaced(&text, *backend, &self.markdown(*backend)).with_context(context)?;
+        }
+        fs::write(path, text).with_context(context)
     }
 
     /// What the columns mean.
-    pub(crate) fn legend(&self) -> String {
-        let peers = if self.peers { peers::LEGEND } else { "" };
-        format!("{LEGEND}\n\n{peers}").trim_end().to_owned()
+    pub(crate) fn legend(&self, backends: &[Backend]) -> String {
+        let mut parts = vec![LEGEND];
+        parts.extend(backends.iter().map(|backend| limits(*backend)));
+        if self.peers && backends.contains(&Backend::Sqlite) {
+            parts.push(peers::LEGEND);
+        }
+        parts.retain(|part| !part.is_empty());
+        parts.join("\n\n")
     }
 
-    fn markdown(&self) -> String {
-        let mut text = format!("{}\n\n{}\n\n", self.facts(), self.legend());
+    fn markdown(&self, backend: Backend) -> String {
+        let of = [backend];
+        let mut text = format!("{}\n\n{}\n\n", self.facts(&of), self.legend(&of));
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         text.push_str(&line(&HEADS.map(str::to_owned)));
         text.push_str("|---|---|---|--:|---|--:|---|---|\n");
-        self.rows().for_each(|row| text.push_str(&line(&row)));
+        self.rows(&of).for_each(|row| text.push_str(&line(&row)));
         text
     }
 
-    /// Where and how it was measured.
-    pub(crate) fn facts(&self) -> String {
+    /// Where and how these were measured.
+    pub(crate) fn facts(&self, backends: &[Backend]) -> String {
         let m = &self.machine;
         let memory = m.memory_gib.map_or_else(String::new, |gib| format!(", {gib} GiB"));
-        let others = self.benches.iter().filter_map(|bench| bench.others_cpu);
-        let others = match others.reduce(f64::max) {
+        let benches = || self.benches.iter().filter(|bench| backends.contains(&bench.backend));
+        let others = match benches().filter_map(|bench| bench.others_cpu).reduce(f64::max) {
             Some(most) => {
                 format!(" Other processes used at most {:.0} % of the processors.", 100.0 * most)
             }
             None => String::new(),
         };
-        let dropped: usize = self.benches.iter().map(|bench| bench.dropped).sum();
-        let rounds: usize = self.benches.iter().map(|bench| bench.rounds).sum();
+        let dropped: usize = benches().map(|bench| bench.dropped).sum();
+        let rounds: usize = benches().map(|bench| bench.rounds).sum();
+        let engines = self.engines.iter().filter(|(of, _)| backends.contains(of));
+        let engines: Vec<_> =
+            engines.map(|(of, facts)| format!("{}: {facts}.\n", of.name())).collect();
         format!(
-            "A2 {}, SQLite {} (WAL; FULL syncs every commit, NORMAL at checkpoints), {}, {}.\n\
+            "A2 {}, {}, {}.\n{}\
              {} × {}{memory}; a page appended and synced takes {:.0} µs here.\n\
              {} s a measurement; {dropped} of {rounds} rounds dropped because the disk was more than \
              twice as fast or slow.{others}",
-            m.a2, m.sqlite, m.rustc, m.system, m.cores, m.cpu, m.fsync_micros, self.seconds
+            m.a2,
+            m.rustc,
+            m.system,
+            engines.concat(),
+            m.cores,
+            m.cpu,
+            m.fsync_micros,
+            self.seconds
         )
     }
 
-    fn rows(&self) -> impl Iterator<Item = [String; 8]> {
-        self.benches.iter().flat_map(|b| b.figures.iter().map(move |figure| cells(b, figure)))
+    fn rows<'a>(&'a self, backends: &'a [Backend]) -> impl Iterator<Item = [String; 8]> + 'a {
+        let benches = self.benches.iter().filter(|bench| backends.contains(&bench.backend));
+        benches.flat_map(|b| b.figures.iter().map(move |figure| cells(b, figure)))
     }
+}
+
+/// The text with these results between the backend's two marks.
+fn replaced(text: &str, backend: Backend, results: &str) -> Result<String> {
+    let [begin, end] =
+        ["results", "end of results"].map(|mark| format!("<!-- {mark}: {} -->", backend.name()));
+    let places = text.find(&begin).zip(text.find(&end)).filter(|(begin, end)| begin < end);
+    let (from, to) = places.with_context(|| format!("{begin} and {end} must stand in it"))?;
+    Ok(format!("{}\n\n{results}\n{}", &text[..from + begin.len()], &text[to..]))
 }
 
 fn cells(bench: &Measured, figure: &MeasuredFigure) -> [String; 8] {
@@ -168,6 +221,7 @@ fn amount(value: f64, unit: Unit) -> String {
         Unit::Micros if value < 100.0 => format!("{value:.1} µs"),
         Unit::Micros => format!("{value:.0} µs"),
         Unit::Bytes => format!("{value:.0} B"),
+        Unit::Count => format!("{value:.2}"),
     }
 }
 
@@ -190,6 +244,7 @@ mod tests {
         };
         let bench = Measured {
             workload: "append-1".to_owned(),
+            backend: Backend::Sqlite,
             setting: "sqlite FULL".to_owned(),
             rounds: 3,
             dropped: 0,
@@ -210,6 +265,22 @@ mod tests {
                 "met"
             ]
         );
+    }
+
+    #[test]
+    fn results_replace_those_of_their_own_backend_alone() {
+        let text = "a\n<!-- results: redis -->\nold\n<!-- end of results: redis -->\nb\n\
+                    <!-- results: memory -->\nkept\n<!-- end of results: memory -->\n";
+        let written = replaced(text, Backend::Redis, "new\n").unwrap();
+        let new = "<!-- results: redis -->\n\nnew\n\n<!-- end of results: redis -->";
+        assert_eq!(
+            written,
+            format!(
+                "a\n{new}\nb\n<!-- results: memory -->\nkept\n<!-- end of results: memory -->\n"
+            )
+        );
+        let error = replaced(text, Backend::Postgres, "new").unwrap_err().to_string();
+        assert!(error.contains("<!-- results: postgres -->"), "{error}");
     }
 
     #[test]

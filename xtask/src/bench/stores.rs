@@ -9,7 +9,9 @@ use a2_store_sqlite::{SqliteStore, Synchronous};
 use anyhow::Result;
 use tempfile::TempDir;
 
+use super::Backend;
 use super::measure::Cx;
+use super::servers::Space;
 use super::workers::Stride;
 
 /// A backend with its durability.
@@ -17,6 +19,8 @@ use super::workers::Stride;
 pub(crate) enum Engine {
     Memory,
     Sqlite(Durability),
+    Postgres,
+    Redis,
 }
 
 /// When a commit of SQLite is on the disk.
@@ -29,8 +33,6 @@ pub(crate) enum Durability {
 }
 
 impl Durability {
-    pub(crate) const BOTH: [Self; 2] = [Self::Full, Self::Normal];
-
     /// The name as SQLite's `synchronous` has it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -49,16 +51,44 @@ impl From<Durability> for Synchronous {
     }
 }
 
-/// An open store and the folder it lies in.
+/// An open store and where it lies.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    folder: Option<TempDir>,
+    place: Place,
+}
+
+enum Place {
+    Memory,
+    Folder(TempDir),
+    Space(Space),
 }
 
 impl Opened {
     /// The folder of a store that has one.
     pub(crate) fn folder(&self) -> Option<&Path> {
-        self.folder.as_ref().map(TempDir::path)
+        match &self.place {
+            Place::Folder(folder) => Some(folder.path()),
+            Place::Memory | Place::Space(_) => None,
+        }
+    }
+
+    /// The space of a store on a server.
+    pub(crate) fn space(&self) -> Option<&Space> {
+        match &self.place {
+            Place::Space(space) => Some(space),
+            Place::Memory | Place::Folder(_) => None,
+        }
+    }
+
+    /// Another handle on the same, as another process has it.
+    pub(crate) async fn another(&self, engine: Engine) -> Result<Arc<dyn Store>> {
+        match (engine, &self.place) {
+            (Engine::Sqlite(durability), Place::Folder(folder)) => {
+                Ok(Arc::new(open_file(folder.path(), durability).await?))
+            }
+            (_, Place::Space(space)) => space.server.open(&space.name).await,
+            _ => Ok(Arc::clone(&self.store)),
+        }
     }
 }
 
@@ -71,6 +101,17 @@ impl Engine {
         match self {
             Self::Memory => "memory".to_owned(),
             Self::Sqlite(durability) => format!("sqlite {}", durability.name()),
+            Self::Postgres => "postgres".to_owned(),
+            Self::Redis => "redis".to_owned(),
+        }
+    }
+
+    pub(crate) fn backend(self) -> Backend {
+        match self {
+            Self::Memory => Backend::Memory,
+            Self::Sqlite(_) => Backend::Sqlite,
+            Self::Postgres => Backend::Postgres,
+            Self::Redis => Backend::Redis,
         }
     }
 
@@ -78,18 +119,23 @@ impl Engine {
     pub(crate) fn stride(self) -> Stride {
         match self {
             Self::Memory => Stride::Sixteen,
-            Self::Sqlite(_) => Stride::Each,
+            Self::Sqlite(_) | Self::Postgres | Self::Redis => Stride::Each,
         }
     }
 
     /// A fresh, empty store.
     pub(crate) async fn open(self, cx: &Cx) -> Result<Opened> {
         Ok(match self {
-            Self::Memory => Opened { store: Arc::new(MemoryStore::new()), folder: None },
+            Self::Memory => Opened { store: Arc::new(MemoryStore::new()), place: Place::Memory },
             Self::Sqlite(durability) => {
                 let folder = cx.folder()?;
                 let store = open_file(folder.path(), durability).await?;
-                Opened { store: Arc::new(store), folder: Some(folder) }
+                Opened { store: Arc::new(store), place: Place::Folder(folder) }
+            }
+            Self::Postgres | Self::Redis => {
+                let space = cx.space(self).await?;
+                let store = space.server.open(&space.name).await?;
+                Opened { store, place: Place::Space(space) }
             }
         })
     }

@@ -6,8 +6,10 @@ use std::time::Instant;
 use a2_core::{Append, Store};
 use anyhow::Result;
 
-use super::{OF_SAME_ROWS, rate, target};
-use crate::bench::limits::{Bare, Grouped, Lone, Rows, Same, Write};
+use super::limited::{Caller, Turn, on_server};
+use super::{OF_SAME_ROWS, Targets, least, rate};
+use crate::bench::limits::sqlite::{Bare, Grouped, Lone, Rows, Same};
+use crate::bench::limits::{Limit, Write};
 use crate::bench::measure::{Bench, Cx, Series, Target};
 use crate::bench::payload::{Data, SESSIONS};
 use crate::bench::stores::{Durability, Engine};
@@ -18,58 +20,102 @@ const BATCH: usize = 100;
 
 /// append-1.
 pub(super) fn one(engine: Engine) -> Bench {
-    let mut bench = Bench::new("append-1", engine.name());
+    let mut bench = Bench::new("append-1", engine);
     let ours = bench.add(ours("A2", engine, 1, Kind::One));
-    match engine {
-        Engine::Memory => bench.figure(ours, None, Some(Target::at_least(1e6, Some(2e6)))),
-        Engine::Sqlite(durability) => {
-            let bare = bench.add(limit::<Bare>("INSERT", durability, 1, Kind::One));
-            let same = bench.add(limit::<Same>("same rows", durability, 1, Kind::One));
-            let must = target(engine, None, Some(Target::at_least(0.55, Some(0.9))));
-            bench.figure(ours, Some(bare), must);
-            bench.figure(ours, Some(same), Some(OF_SAME_ROWS));
-        }
+    if engine == Engine::Memory {
+        bench.figure(ours, None, least(1e6, 2e6));
+        return bench;
     }
+    let must = Targets {
+        sqlite: least(0.55, 0.9),
+        postgres: least(0.5, 0.85),
+        redis: least(0.8, 0.9),
+        ..Targets::default()
+    };
+    beside(&mut bench, ours, 1, must.of(engine));
     bench
 }
 
 /// append-16.
 pub(super) fn sixteen(engine: Engine) -> Bench {
-    let mut bench = Bench::new("append-16", engine.name());
+    let mut bench = Bench::new("append-16", engine);
     let many = bench.add(ours("A2", engine, 16, Kind::One));
-    match engine {
-        Engine::Memory => {
-            let one = bench.add(ours("A2 with 1 caller", engine, 1, Kind::One));
-            bench.figure(many, Some(one), Some(Target::at_least(1.6, None)));
-        }
-        Engine::Sqlite(durability) => {
-            let bare = bench.add(limit::<Bare>("grouped INSERT", durability, 16, Kind::One));
-            let same = bench.add(limit::<Same>("grouped same rows", durability, 16, Kind::One));
-            let must = target(engine, None, Some(Target::at_least(0.65, Some(0.8))));
-            bench.figure(many, Some(bare), must);
-            bench.figure(many, Some(same), Some(OF_SAME_ROWS));
-        }
+    if engine == Engine::Memory {
+        let one = bench.add(ours("A2 with 1 caller", engine, 1, Kind::One));
+        bench.figure(many, Some(one), Some(Target::at_least(1.6, None)));
+        return bench;
     }
+    let must = Targets {
+        sqlite: least(0.65, 0.8),
+        postgres: least(0.75, 1.2),
+        redis: least(0.25, 0.45),
+        ..Targets::default()
+    };
+    beside(&mut bench, many, 16, must.of(engine));
     bench
+}
+
+/// Adds the limits of one append, and A2's figures over them.
+fn beside(bench: &mut Bench, ours: usize, callers: usize, must: Option<Target>) {
+    let engine = bench.engine();
+    let grouped = grouped(engine, callers);
+    let name = if engine == Engine::Redis { "XADD" } else { "INSERT" };
+    let bare =
+        bench.add(limit(&format!("{grouped}{name}"), engine, Limit::Bare, callers, Kind::One));
+    bench.figure(ours, Some(bare), must);
+    if engine == Engine::Redis {
+        let name = "XADD, INCR, ZADD, HSET, PUBLISH in a script";
+        let script = bench.add(limit(name, engine, Limit::Script, callers, Kind::One));
+        bench.figure(ours, Some(script), None);
+    }
+    let same = bench.add(limit(
+        &format!("{grouped}same {}", rows(engine)),
+        engine,
+        Limit::Same,
+        callers,
+        Kind::One,
+    ));
+    bench.figure(ours, Some(same), Some(OF_SAME_ROWS));
+}
+
+/// Whether several callers' writes are committed in groups: one file has one writer.
+pub(super) fn grouped(engine: Engine, callers: usize) -> &'static str {
+    if callers > 1 && matches!(engine, Engine::Sqlite(_)) { "grouped " } else { "" }
+}
+
+/// What an engine's layout consists of.
+pub(super) fn rows(engine: Engine) -> &'static str {
+    if engine == Engine::Redis { "keys" } else { "rows" }
 }
 
 /// batch-1 and batch-16, in events a second: with a lane target on every event and without targets.
 pub(super) fn batch(engine: Engine, callers: usize) -> Bench {
-    let mut bench = Bench::new(format!("batch-{callers}"), engine.name());
+    let mut bench = Bench::new(format!("batch-{callers}"), engine);
     let plain = bench.add(ours("A2, no targets", engine, callers, Kind::PlainBatch));
     let queued = bench.add(ours("A2, a target each", engine, callers, Kind::Batch));
-    let Engine::Sqlite(durability) = engine else {
-        bench.figure(plain, None, None);
-        bench.figure(queued, None, None);
-        return bench;
+    let name = match engine {
+        Engine::Memory => {
+            bench.figure(plain, None, None);
+            bench.figure(queued, None, None);
+            return bench;
+        }
+        Engine::Sqlite(_) => "100 INSERTs",
+        Engine::Postgres => "INSERT of 100 rows",
+        Engine::Redis => "100 XADDs in a pipeline",
     };
-    let name = if callers == 1 { "100 INSERTs" } else { "grouped 100 INSERTs" };
-    let bare = bench.add(limit::<Bare>(name, durability, callers, Kind::Batch));
-    let same =
-        bench.add(limit::<Same>("same rows, a target each", durability, callers, Kind::Batch));
-    let must = (callers == 16).then(|| Target::at_least(0.3, Some(0.6)));
-    bench.figure(plain, Some(bare), target(engine, None, must));
-    bench.figure(queued, Some(bare), target(engine, None, must));
+    let name = format!("{}{name}", grouped(engine, callers));
+    let bare = bench.add(limit(&name, engine, Limit::Bare, callers, Kind::Batch));
+    let same = format!("same {}, a target each", rows(engine));
+    let same = bench.add(limit(&same, engine, Limit::Same, callers, Kind::Batch));
+    let must = Targets {
+        sqlite: least(0.3, 0.6),
+        postgres: least(0.25, 0.5),
+        redis: least(0.35, 0.8),
+        ..Targets::default()
+    };
+    let must = must.of(engine).filter(|_| callers == 16);
+    bench.figure(plain, Some(bare), must);
+    bench.figure(queued, Some(bare), must);
     bench.figure(queued, Some(same), Some(OF_SAME_ROWS));
     bench
 }
@@ -131,39 +177,46 @@ impl Worker for Appender {
     }
 }
 
-fn limit<R: Rows>(name: &str, durability: Durability, callers: usize, kind: Kind) -> Series {
+fn limit(name: &str, engine: Engine, limit: Limit, callers: usize, kind: Kind) -> Series {
+    match (engine, limit) {
+        (Engine::Sqlite(durability), Limit::Same) => {
+            of_sqlite::<Same>(name, durability, callers, kind)
+        }
+        (Engine::Sqlite(durability), _) => of_sqlite::<Bare>(name, durability, callers, kind),
+        _ => on_server(name, engine, limit, callers, kind.turn()),
+    }
+}
+
+fn of_sqlite<R: Rows>(name: &str, durability: Durability, callers: usize, kind: Kind) -> Series {
     rate(name, move |cx| async move {
         if callers == 1 {
             return tokio::task::spawn_blocking(move || lone::<R>(&cx, durability, kind)).await?;
         }
         let writer = Grouped::open::<R>(&cx, durability)?;
-        let callers = (0..callers).map(|n| GroupedAppender {
-            writer: writer.clone(),
-            kind,
-            sessions: own_sessions(n, callers).into_iter().cycle(),
-        });
+        let callers =
+            (0..callers).map(|n| Caller::new(Box::new(writer.clone()), kind.turn(), n, callers));
         many(cx.time, Engine::Sqlite(durability).stride(), callers.collect()).await
     })
 }
 
 impl Kind {
-    fn write(self, session: usize) -> Write {
-        match self {
-            // For the same rows, one event with one target is what the queue takes.
-            Self::One => Write::Append { session, count: 1 },
-            Self::Batch | Self::PlainBatch => Write::Append { session, count: BATCH },
-        }
+    // For the same rows, one event with one target is what the queue takes.
+    fn events(self) -> usize {
+        if self == Self::One { 1 } else { BATCH }
     }
 
-    fn events(self) -> u64 {
-        if self == Self::One { 1 } else { BATCH as u64 }
+    fn turn(self) -> Turn {
+        Turn::Append { count: self.events() }
     }
 }
 
 fn lone<R: Rows>(cx: &Cx, durability: Durability, kind: Kind) -> Result<f64> {
     let mut lone = Lone::<R>::open(cx, durability)?;
     let mut sessions = (0..SESSIONS).cycle();
-    let mut turn = || lone.write(kind.write(sessions.next().unwrap_or_default()));
+    let mut turn = || {
+        let session = sessions.next().unwrap_or_default();
+        lone.write(Write::Append { session, count: kind.events() })
+    };
     let warm = Instant::now();
     while warm.elapsed() < cx.time / 10 {
         turn()?;
@@ -171,21 +224,7 @@ fn lone<R: Rows>(cx: &Cx, durability: Durability, kind: Kind) -> Result<f64> {
     let (start, mut done) = (Instant::now(), 0);
     while start.elapsed() < cx.time {
         turn()?;
-        done += kind.events();
+        done += kind.events() as u64;
     }
     Ok(crate::bench::workers::per_second(done, start))
-}
-
-struct GroupedAppender {
-    writer: Grouped,
-    kind: Kind,
-    sessions: std::iter::Cycle<std::vec::IntoIter<usize>>,
-}
-
-impl Worker for GroupedAppender {
-    async fn turn(&mut self) -> Result<u64> {
-        let session = self.sessions.next().unwrap_or_default();
-        self.writer.write(self.kind.write(session)).await?;
-        Ok(self.kind.events())
-    }
 }

@@ -20,7 +20,7 @@ const LANES: usize = 8;
 
 /// chain-16, in completions a second.
 pub(super) fn bench(engine: Engine) -> Bench {
-    let mut bench = Bench::new("chain-16", engine.name());
+    let mut bench = Bench::new("chain-16", engine);
     let ours = bench.add(rate("A2", move |cx| async move {
         let opened = engine.open(&cx).await?;
         let data = Data::new()?;

@@ -47,11 +47,11 @@ impl Beside {
 /// flat: one bench for each thing that must not matter.
 pub(super) fn benches(engine: Engine) -> Vec<Bench> {
     let must = match engine {
-        Engine::Memory => Target::at_most(1.2),
-        Engine::Sqlite(_) => Target::at_most(1.3),
+        Engine::Memory | Engine::Redis => Target::at_most(1.2, None),
+        Engine::Sqlite(_) | Engine::Postgres => Target::at_most(1.3, None),
     };
     let bench = |(beside, name): (Beside, &str)| {
-        let mut bench = Bench::new(format!("flat: {name}"), engine.name());
+        let mut bench = Bench::new(format!("flat: {name}"), engine);
         let empty = bench.add(cycles("empty store", engine, Beside::Nothing));
         let full = bench.add(cycles("claim + complete", engine, beside));
         bench.figure(full, Some(empty), Some(must));
@@ -106,8 +106,8 @@ async fn median(store: &dyn Store, beside: Beside) -> Result<f64> {
 /// Fills a store; without syncing every commit, which takes no part in what is measured.
 async fn fill(engine: Engine, beside: Beside, cx: &Cx) -> Result<Opened> {
     let engine = match engine {
-        Engine::Memory => Engine::Memory,
         Engine::Sqlite(_) => Engine::Sqlite(Durability::Normal),
+        other => other,
     };
     let opened = engine.open(cx).await?;
     let (store, data) = (&*opened.store, Data::new()?);

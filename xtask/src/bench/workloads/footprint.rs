@@ -17,7 +17,7 @@ use crate::bench::probe::resident_bytes;
 use crate::bench::stores::{Durability, Engine, FILE, Opened};
 
 /// Events whose bytes on disk are counted.
-const EVENTS: usize = 20_000;
+pub(super) const EVENTS: usize = 20_000;
 /// Jobs whose bytes in the write-ahead log are counted: few enough that it is not yet checkpointed.
 const JOBS: usize = 100;
 /// Sessions and streams whose bytes in memory are counted.
@@ -25,7 +25,7 @@ const HELD: usize = 20_000;
 
 /// footprint, in bytes each.
 pub(super) fn bench(engine: Engine) -> Bench {
-    let mut bench = Bench::new("footprint", engine.name());
+    let mut bench = Bench::new("footprint", engine);
     if engine == Engine::Memory {
         for (name, held) in [
             ("memory, a session with 1 event", HeldArg::Session),
@@ -36,13 +36,17 @@ pub(super) fn bench(engine: Engine) -> Bench {
         }
         return bench;
     }
+    if let Engine::Postgres | Engine::Redis = engine {
+        super::weight::add(&mut bench);
+        return bench;
+    }
     // What is written is the same at either durability; this one is done sooner.
     let engine = Engine::Sqlite(Durability::Normal);
     let event =
         bench.add(bytes("file, an event with 1 target", move |cx| on_disk(engine, cx, false)));
     let job = bench.add(bytes("file, a completed job", move |cx| on_disk(engine, cx, true)));
     let wal = bench.add(bytes("write-ahead log, a job", move |cx| in_wal(engine, cx)));
-    bench.figure(event, None, Some(Target::at_most(700.0)));
+    bench.figure(event, None, Some(Target::at_most(700.0, None)));
     bench.figure(job, None, None);
     bench.figure(wal, None, None);
     bench
@@ -60,11 +64,7 @@ where
 async fn on_disk(engine: Engine, cx: Cx, work: bool) -> Result<f64> {
     let opened = engine.open(&cx).await?;
     let data = Data::new()?;
-    for batch in 0..EVENTS / 100 {
-        let session = &data.sessions[batch % SESSIONS];
-        let events = (0..100).map(|_| data.event()).collect::<a2_core::Result<Vec<_>>>()?;
-        drop(opened.store.append(session, Append::new(events)?).await?);
-    }
+    fill(&opened, &data).await?;
     if work {
         for session in &data.sessions {
             while work_off(&opened, session, &data).await? {}
@@ -72,6 +72,16 @@ async fn on_disk(engine: Engine, cx: Cx, work: bool) -> Result<f64> {
     }
     let path = opened.folder().context("a file")?.join(FILE);
     Ok(checkpointed(&path)? / EVENTS as f64)
+}
+
+/// Appends the events.
+pub(super) async fn fill(opened: &Opened, data: &Data) -> Result<()> {
+    for batch in 0..EVENTS / 100 {
+        let session = &data.sessions[batch % SESSIONS];
+        let events = (0..100).map(|_| data.event()).collect::<a2_core::Result<Vec<_>>>()?;
+        drop(opened.store.append(session, Append::new(events)?).await?);
+    }
+    Ok(())
 }
 
 /// Claims and completes the next job of the session; false when there is none.
@@ -97,14 +107,20 @@ async fn in_wal(engine: Engine, cx: Cx) -> Result<f64> {
     let data = Data::new()?;
     let path = opened.folder().context("a file")?.join(FILE);
     checkpointed(&path)?;
-    for n in 0..JOBS {
+    work(&opened, &data, JOBS).await?;
+    let wal = path.with_extension("db-wal");
+    Ok(std::fs::metadata(wal)?.len() as f64 / JOBS as f64)
+}
+
+/// Appends, claims and completes so many jobs, one after the other.
+pub(super) async fn work(opened: &Opened, data: &Data, jobs: usize) -> Result<()> {
+    for n in 0..jobs {
         let session = &data.sessions[n % SESSIONS];
         drop(opened.store.append_one(session, data.event()?).await?);
         let head = claimed(opened.store.claim_available(session, data.claim()?).await?)?;
-        drop(opened.store.complete_attempt(session, complete(&head, &data)).await?);
+        drop(opened.store.complete_attempt(session, complete(&head, data)).await?);
     }
-    let wal = path.with_extension("db-wal");
-    Ok(std::fs::metadata(wal)?.len() as f64 / JOBS as f64)
+    Ok(())
 }
 
 /// Measures in a process of its own, whose memory nothing else has used.

@@ -6,9 +6,11 @@ use std::time::Instant;
 use a2_core::{Append, Claim, CompleteAttempt, Completion, DispatchedHead, Store};
 use anyhow::{Result, bail};
 
-use super::append::own_sessions;
-use super::{OF_SAME_ROWS, rate, target};
-use crate::bench::limits::{Bare, Grouped, Lone, Rows, Same, Write};
+use super::append::{grouped, own_sessions, rows};
+use super::limited::{Caller, Turn, on_server};
+use super::{OF_SAME_ROWS, Targets, least, rate};
+use crate::bench::limits::sqlite::{Bare, Grouped, Lone, Rows, Same};
+use crate::bench::limits::{Limit, Write};
 use crate::bench::measure::{Bench, Cx, Series, Target};
 use crate::bench::payload::{Data, SESSIONS};
 use crate::bench::stores::{Durability, Engine};
@@ -16,26 +18,42 @@ use crate::bench::workers::{Worker, many, one, per_second};
 
 /// job-1 and job-16, in full cycles a second.
 pub(super) fn bench(engine: Engine, workers: usize) -> Bench {
-    let mut bench = Bench::new(format!("job-{workers}"), engine.name());
+    let mut bench = Bench::new(format!("job-{workers}"), engine);
     let plain = bench.add(ours("A2", engine, workers, Cycle::ThreeCalls));
     let then = bench.add(ours("A2, then_claim", engine, workers, Cycle::ThenClaim));
-    let Engine::Sqlite(durability) = engine else {
-        let must = (workers == 1).then(|| Target::at_least(3e5, Some(6e5)));
-        bench.figure(plain, None, must);
-        bench.figure(then, None, None);
-        return bench;
+    let name = match engine {
+        Engine::Memory => {
+            let must = (workers == 1).then_some(Target::at_least(3e5, Some(6e5)));
+            bench.figure(plain, None, must);
+            bench.figure(then, None, None);
+            return bench;
+        }
+        Engine::Sqlite(_) => "INSERT, UPDATE RETURNING, UPDATE",
+        Engine::Postgres => "INSERT, UPDATE of a row FOR UPDATE SKIP LOCKED, UPDATE",
+        Engine::Redis => "three scripts on a list and a hash",
     };
-    let grouped = if workers == 1 { "" } else { "grouped " };
-    let name = format!("{grouped}INSERT, UPDATE RETURNING, UPDATE");
-    let bare = bench.add(limit::<Bare>(&name, durability, workers));
-    let same = bench.add(limit::<Same>(&format!("{grouped}same rows"), durability, workers));
+    let grouped = grouped(engine, workers);
+    let bare = bench.add(limit(&format!("{grouped}{name}"), engine, Limit::Bare, workers));
+    let same = format!("{grouped}same {}", rows(engine));
+    let same = bench.add(limit(&same, engine, Limit::Same, workers));
     let must = match workers {
-        1 => Target::at_least(0.65, Some(0.9)),
-        _ => Target::at_least(0.4, Some(0.6)),
+        1 => Targets {
+            sqlite: least(0.65, 0.9),
+            postgres: least(0.5, 1.0),
+            redis: least(0.75, 1.1),
+            ..Targets::default()
+        },
+        _ => Targets {
+            sqlite: least(0.4, 0.6),
+            postgres: least(0.9, 1.2),
+            redis: least(0.6, 0.85),
+            ..Targets::default()
+        },
     };
-    bench.figure(plain, Some(bare), target(engine, None, Some(must)));
+    let must = must.of(engine);
+    bench.figure(plain, Some(bare), must);
     bench.figure(plain, Some(same), Some(OF_SAME_ROWS));
-    bench.figure(then, Some(bare), target(engine, None, Some(must)));
+    bench.figure(then, Some(bare), must);
     bench
 }
 
@@ -126,16 +144,22 @@ pub(super) fn claimed(claim: Claim) -> Result<DispatchedHead> {
     }
 }
 
-fn limit<R: Rows>(name: &str, durability: Durability, workers: usize) -> Series {
+fn limit(name: &str, engine: Engine, limit: Limit, workers: usize) -> Series {
+    match (engine, limit) {
+        (Engine::Sqlite(durability), Limit::Same) => of_sqlite::<Same>(name, durability, workers),
+        (Engine::Sqlite(durability), _) => of_sqlite::<Bare>(name, durability, workers),
+        _ => on_server(name, engine, limit, workers, Turn::Job),
+    }
+}
+
+fn of_sqlite<R: Rows>(name: &str, durability: Durability, workers: usize) -> Series {
     rate(name, move |cx| async move {
         if workers == 1 {
             return tokio::task::spawn_blocking(move || lone::<R>(&cx, durability)).await?;
         }
         let writer = Grouped::open::<R>(&cx, durability)?;
-        let callers = (0..workers).map(|n| GroupedCycler {
-            writer: writer.clone(),
-            sessions: own_sessions(n, workers).into_iter().cycle(),
-        });
+        let callers =
+            (0..workers).map(|n| Caller::new(Box::new(writer.clone()), Turn::Job, n, workers));
         many(cx.time, Engine::Sqlite(durability).stride(), callers.collect()).await
     })
 }
@@ -160,19 +184,4 @@ fn lone<R: Rows>(cx: &Cx, durability: Durability) -> Result<f64> {
         done += 1;
     }
     Ok(per_second(done, start))
-}
-
-struct GroupedCycler {
-    writer: Grouped,
-    sessions: std::iter::Cycle<std::vec::IntoIter<usize>>,
-}
-
-impl Worker for GroupedCycler {
-    async fn turn(&mut self) -> Result<u64> {
-        let session = self.sessions.next().unwrap_or_default();
-        self.writer.write(Write::Enqueue { session }).await?;
-        let index = self.writer.write(Write::Claim { session }).await?;
-        self.writer.write(Write::Complete { session, index }).await?;
-        Ok(1)
-    }
 }

@@ -5,14 +5,17 @@ mod chain;
 mod flat;
 mod footprint;
 mod job;
+mod limited;
 mod project;
 mod read;
 mod state;
 mod stream;
+mod weight;
 
 use clap::ValueEnum;
 pub(crate) use footprint::held;
 
+use super::Backend;
 use super::measure::{Bench, Series, Target, Unit};
 use super::stores::{Durability, Engine};
 
@@ -57,11 +60,10 @@ pub(crate) enum Workload {
 
 impl Workload {
     /// The benches of this workload on the backends.
-    pub(crate) fn benches(self, memory: bool, sqlite: bool) -> Vec<Bench> {
+    pub(crate) fn benches(self, backends: &[Backend]) -> Vec<Bench> {
         let mut benches = Vec::new();
-        let files = Durability::BOTH.map(Engine::Sqlite);
-        let engines = memory.then_some(Engine::Memory).into_iter();
-        for engine in engines.chain(files.into_iter().filter(|_| sqlite)) {
+        for engine in backends.iter().flat_map(|backend| backend.engines()) {
+            let engine = *engine;
             match self {
                 Self::Append1 => benches.push(append::one(engine)),
                 Self::Append16 => benches.push(append::sixteen(engine)),
@@ -91,14 +93,31 @@ fn once(engine: Engine) -> Option<Engine> {
 /// What A2 must reach of the rows that its own layout writes.
 const OF_SAME_ROWS: Target = Target::at_least(0.75, None);
 
-/// The target of an engine: the one for memory, the one for SQLite at FULL. At NORMAL nothing is
-/// promised, the figures stand beside.
-fn target(engine: Engine, memory: Option<Target>, sqlite: Option<Target>) -> Option<Target> {
-    match engine {
-        Engine::Memory => memory,
-        Engine::Sqlite(Durability::Full) => sqlite,
-        Engine::Sqlite(Durability::Normal) => None,
+/// What each backend must reach. SQLite's are for FULL: at NORMAL nothing is promised, the figures
+/// stand beside.
+#[derive(Debug, Clone, Copy, Default)]
+struct Targets {
+    memory: Option<Target>,
+    sqlite: Option<Target>,
+    postgres: Option<Target>,
+    redis: Option<Target>,
+}
+
+impl Targets {
+    fn of(self, engine: Engine) -> Option<Target> {
+        match engine {
+            Engine::Memory => self.memory,
+            Engine::Sqlite(Durability::Full) => self.sqlite,
+            Engine::Sqlite(Durability::Normal) => None,
+            Engine::Postgres => self.postgres,
+            Engine::Redis => self.redis,
+        }
     }
+}
+
+/// At least so much, and as much as it is meant to be.
+const fn least(must: f64, goal: f64) -> Option<Target> {
+    Some(Target::at_least(must, Some(goal)))
 }
 
 /// A series of operations a second.

@@ -9,8 +9,9 @@ use a2_core::{
 };
 use anyhow::{Context, Result, bail};
 
+use super::limited::{Log, read_name};
 use super::rate;
-use crate::bench::limits::{Select, pages};
+use crate::bench::limits::sqlite::{Select, pages};
 use crate::bench::measure::{Bench, Cx, Series};
 use crate::bench::payload::{Data, HOLDER, TTL};
 use crate::bench::stores::{Engine, Opened};
@@ -23,12 +24,12 @@ const RUN: usize = 1_000;
 
 /// project, in events a second.
 pub(super) fn bench(engine: Engine) -> Bench {
-    let mut bench = Bench::new("project", engine.name());
+    let mut bench = Bench::new("project", engine);
     let ours = bench.add(rate("A2, in runs of 1,000", move |cx| projected(engine, cx)));
     let read = bench.add(rate("A2's read", move |cx| read(engine, cx)));
     bench.figure(ours, Some(read), None);
-    if let Engine::Sqlite(_) = engine {
-        let bare = bench.add(select());
+    if engine != Engine::Memory {
+        let bare = bench.add(bare(engine));
         bench.figure(ours, Some(bare), None);
     }
     bench
@@ -92,14 +93,22 @@ async fn read(engine: Engine, cx: Cx) -> Result<f64> {
     Ok(per_second(EVENTS as u64, start))
 }
 
-fn select() -> Series {
-    rate("SELECT", |cx| async move {
-        tokio::task::spawn_blocking(move || {
-            let select = Select::filled(&cx, EVENTS, None)?;
-            let start = Instant::now();
-            let read = pages(&select, RUN)?;
-            Ok(per_second(read, start))
-        })
-        .await?
+fn bare(engine: Engine) -> Series {
+    rate(read_name(engine), move |cx| async move {
+        if let Engine::Sqlite(_) = engine {
+            return tokio::task::spawn_blocking(move || {
+                let select = Select::filled(&cx, EVENTS, None)?;
+                let start = Instant::now();
+                let read = pages(&select, RUN)?;
+                Ok(per_second(read, start))
+            })
+            .await?;
+        }
+        let mut log = Log::filled(&cx, engine, EVENTS, EVENTS).await?;
+        let (start, mut read) = (Instant::now(), 0);
+        while read < EVENTS {
+            read += log.reads.scan(i64::try_from(read)?, RUN).await?;
+        }
+        Ok(per_second(read as u64, start))
     })
 }

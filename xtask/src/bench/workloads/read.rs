@@ -5,34 +5,55 @@ use std::time::Instant;
 use a2_core::{Index, ReadRange};
 use anyhow::{Result, bail};
 
+use super::limited::{Log, read_name};
 use super::project::filled;
-use super::{rate, target};
-use crate::bench::limits::{Select, scan};
-use crate::bench::measure::{Bench, Cx, Target};
+use super::{Targets, least, rate};
+use crate::bench::limits::sqlite::{Select, scan};
+use crate::bench::measure::{Bench, Cx};
 use crate::bench::payload::Data;
 use crate::bench::stores::Engine;
-use crate::bench::workers::{Worker, one, per_second};
+use crate::bench::workers::{Stride, Worker, one, per_second};
 
 const EVENTS: usize = 10_000;
 
 /// read-10k, in events a second.
 pub(super) fn bench(engine: Engine) -> Bench {
-    let mut bench = Bench::new("read-10k", engine.name());
+    let mut bench = Bench::new("read-10k", engine);
     let ours = bench.add(rate("A2", move |cx| async move {
         let opened = engine.open(&cx).await?;
         let session = filled(&opened, &Data::new()?, EVENTS).await?;
         let time = cx.time;
-        one(time, super::super::workers::Stride::Each, Reader { opened, session }).await
+        one(time, Stride::Each, Reader { opened, session }).await
     }));
-    let Engine::Sqlite(_) = engine else {
+    if engine == Engine::Memory {
         bench.figure(ours, None, None);
         return bench;
-    };
-    let bare = bench.add(rate("SELECT", |cx| async move {
-        tokio::task::spawn_blocking(move || selected(&cx)).await?
+    }
+    let bare = bench.add(rate(read_name(engine), move |cx| async move {
+        if let Engine::Sqlite(_) = engine {
+            return tokio::task::spawn_blocking(move || selected(&cx)).await?;
+        }
+        let log = Log::filled(&cx, engine, EVENTS, EVENTS).await?;
+        one(cx.time, engine.stride(), log).await
     }));
-    bench.figure(ours, Some(bare), target(engine, None, Some(Target::at_least(0.4, Some(0.6)))));
+    let must = Targets {
+        sqlite: least(0.4, 0.6),
+        postgres: least(0.65, 0.85),
+        redis: least(0.9, 2.0),
+        ..Targets::default()
+    };
+    bench.figure(ours, Some(bare), must.of(engine));
     bench
+}
+
+impl Worker for Log {
+    async fn turn(&mut self) -> Result<u64> {
+        let read = self.reads.scan(0, EVENTS).await?;
+        if read != EVENTS {
+            bail!("{read} events were read, not {EVENTS}");
+        }
+        Ok(EVENTS as u64)
+    }
 }
 
 struct Reader {

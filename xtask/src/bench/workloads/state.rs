@@ -7,11 +7,12 @@ use a2_core::{
 };
 use anyhow::{Context, Result, bail};
 
+use super::limited::{Log, folded};
 use super::project::filled;
 use super::rate;
-use crate::bench::limits::{Select, state, write_snapshots};
+use crate::bench::limits::sqlite::{Select, state, write_snapshots};
 use crate::bench::measure::{Bench, Cx, Series};
-use crate::bench::payload::{Data, PAYLOAD};
+use crate::bench::payload::{Data, REDUCER};
 use crate::bench::stores::{Durability, Engine, Opened};
 use crate::bench::workers::{Worker, one, per_second};
 
@@ -20,7 +21,7 @@ const BACK: usize = 100;
 
 /// state: reads and writes a second.
 pub(super) fn bench(engine: Engine) -> Bench {
-    let mut bench = Bench::new("state", engine.name());
+    let mut bench = Bench::new("state", engine);
     let reads = bench.add(rate("A2's read_state", move |cx| async move {
         let stateful = Stateful::open(engine, &cx).await?;
         one(cx.time, engine.stride(), ReadsState(stateful)).await
@@ -29,24 +30,61 @@ pub(super) fn bench(engine: Engine) -> Bench {
         let stateful = Stateful::open(engine, &cx).await?;
         one(cx.time, engine.stride(), PutsSnapshots(stateful, 0)).await
     }));
-    let Engine::Sqlite(durability) = engine else {
-        bench.figure(reads, None, None);
-        bench.figure(writes, None, None);
-        return bench;
+    let (read, write) = match engine {
+        Engine::Memory => {
+            bench.figure(reads, None, None);
+            bench.figure(writes, None, None);
+            return bench;
+        }
+        Engine::Sqlite(_) => ("two SELECTs", "two INSERTs"),
+        Engine::Postgres => ("two SELECTs", "INSERT into two tables"),
+        Engine::Redis => ("ZREVRANGE, HGET, XRANGE", "ZADD and two HSETs in a script"),
     };
-    let bare_reads =
-        bench.add(bare("two SELECTs", durability, |select, _| state(select).map(|_| ())));
-    let bare_writes = bench.add(bare("two INSERTs", durability, |select, turn| {
-        write_snapshots(select, i64::try_from(turn % EVENTS)? + 1, &folded())
-    }));
+    let (bare_reads, bare_writes) = match engine {
+        Engine::Sqlite(durability) => (
+            bare(read, durability, |select, _| state(select).map(|_| ())),
+            bare(write, durability, |select, turn| {
+                write_snapshots(select, i64::try_from(turn % EVENTS)? + 1, &folded())
+            }),
+        ),
+        _ => (
+            rate(read, move |cx| async move {
+                let log = Log::filled(&cx, engine, EVENTS, EVENTS - BACK).await?;
+                one(cx.time, engine.stride(), ReadsBare(log)).await
+            }),
+            rate(write, move |cx| async move {
+                let log = Log::filled(&cx, engine, EVENTS, EVENTS - BACK).await?;
+                one(cx.time, engine.stride(), PutsBare(log, 0)).await
+            }),
+        ),
+    };
+    let (bare_reads, bare_writes) = (bench.add(bare_reads), bench.add(bare_writes));
     bench.figure(reads, Some(bare_reads), None);
     bench.figure(writes, Some(bare_writes), None);
     bench
 }
 
-/// A state of some 2 KB.
-fn folded() -> String {
-    format!("[{}]", [PAYLOAD; 10].join(","))
+struct ReadsBare(Log);
+
+impl Worker for ReadsBare {
+    async fn turn(&mut self) -> Result<u64> {
+        let read = self.0.reads.state().await?;
+        if read != BACK {
+            bail!("{BACK} events were to be read, not {read}");
+        }
+        Ok(1)
+    }
+}
+
+struct PutsBare(Log, usize);
+
+impl Worker for PutsBare {
+    async fn turn(&mut self) -> Result<u64> {
+        let index = i64::try_from(self.1 % EVENTS)? + 1;
+        self.1 += 1;
+        self.0.reads.put(index, &folded()).await?;
+        Ok(1)
+    }
 }
 
 /// A session with a log, a snapshot 100 events before its end, and a live head.
@@ -66,7 +104,7 @@ impl Stateful {
         let appended = opened.store.append(&session, Append::one(data.event()?)?).await?;
         let index = appended.events.first().context("one event was appended")?.index;
         let pin = HeadRef::new(data.target.consumer().clone(), data.target.cursor_key(), index);
-        let (reducer, state) = (ReducerName::new("totals")?, Json::parse(folded())?);
+        let (reducer, state) = (ReducerName::new(REDUCER)?, Json::parse(folded())?);
         let snapshot = Index::new((EVENTS - BACK) as u64)?;
         let put = PutSnapshots::new([SnapshotWrite::new(snapshot, state.clone())])?;
         drop(opened.store.put_snapshots(&session, &reducer, put).await?);

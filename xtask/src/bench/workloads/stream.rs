@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::append::own_sessions;
-use super::rate;
+use super::{Targets, rate};
 use crate::bench::measure::{Bench, Cx, Series, Target, Unit};
 use crate::bench::payload::{Data, SESSIONS};
 use crate::bench::probe::micros;
-use crate::bench::stores::{Engine, open_file};
+use crate::bench::stores::Engine;
 use crate::bench::workers::{Worker, many};
 
 /// Events of one latency measurement.
@@ -22,23 +22,33 @@ const EVENTS: usize = 1_000;
 
 /// stream: latency, and throughput with subscribers.
 pub(super) fn benches(engine: Engine) -> Vec<Bench> {
-    let mut latency = Bench::new("stream: append to subscriber", engine.name());
-    let alone = latency.add(time("append alone, p50", engine, Listener::None, 0.50));
+    let mut latency = Bench::new("stream: append to subscriber", engine);
+    let beside = latency.add(match engine {
+        Engine::Memory | Engine::Sqlite(_) => {
+            time("append alone, p50", engine, Listener::None, 0.50)
+        }
+        Engine::Postgres => told("INSERT and NOTIFY to LISTEN, p50", engine),
+        Engine::Redis => told("XADD and PUBLISH in a script to SUBSCRIBE, p50", engine),
+    });
     let p50 = latency.add(time("same process, p50", engine, Listener::Same, 0.50));
     let p99 = latency.add(time("same process, p99", engine, Listener::Same, 0.99));
-    latency.figure(p50, Some(alone), None);
-    latency.figure(p99, Some(alone), None);
-    if let Engine::Sqlite(_) = engine {
+    let most = |must, goal| Some(Target::at_most(must, Some(goal)));
+    let same = Targets { postgres: most(1.3, 1.1), redis: most(1.3, 1.1), ..Targets::default() };
+    latency.figure(p50, Some(beside), same.of(engine));
+    latency.figure(p99, Some(beside), None);
+    if engine != Engine::Memory {
         let other = latency.add(time("another handle, p50", engine, Listener::Other, 0.50));
-        latency.figure(other, Some(alone), None);
+        let must = Targets { postgres: most(3.0, 1.5), ..same };
+        latency.figure(other, Some(beside), must.of(engine));
     }
 
-    let mut throughput = Bench::new("stream: appends of 16 callers", engine.name());
+    let mut throughput = Bench::new("stream: appends of 16 callers", engine);
     let none = throughput.add(appends("no subscriber", engine, 0));
     let one = throughput.add(appends("1 subscriber", engine, 1));
     let thousand = throughput.add(appends("1,000 subscribers", engine, 1_000));
     throughput.figure(one, Some(none), None);
-    throughput.figure(thousand, Some(none), Some(Target::at_least(0.7, None)));
+    let must = if engine == Engine::Redis { 0.6 } else { 0.7 };
+    throughput.figure(thousand, Some(none), Some(Target::at_least(must, None)));
     vec![latency, throughput]
 }
 
@@ -56,11 +66,9 @@ fn time(name: &str, engine: Engine, listener: Listener, percentile: f64) -> Seri
         let opened = engine.open(&cx).await?;
         let data = Data::new()?;
         let session = &data.sessions[0];
-        let store: Arc<dyn Store> = match (listener, engine, opened.folder()) {
-            (Listener::Other, Engine::Sqlite(durability), Some(folder)) => {
-                Arc::new(open_file(folder, durability).await?)
-            }
-            _ => Arc::clone(&opened.store),
+        let store = match listener {
+            Listener::Other => opened.another(engine).await?,
+            Listener::None | Listener::Same => Arc::clone(&opened.store),
         };
         let (seen, mut sees) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -78,7 +86,8 @@ fn time(name: &str, engine: Engine, listener: Listener, percentile: f64) -> Seri
             sees.recv().await.context("the stream ended")?;
         }
         // Polls of another handle take milliseconds, not microseconds.
-        let events = if listener == Listener::Other { EVENTS / 10 } else { EVENTS };
+        let polls = listener == Listener::Other && matches!(engine, Engine::Sqlite(_));
+        let events = if polls { EVENTS / 10 } else { EVENTS };
         let mut times = Vec::with_capacity(events);
         for _ in 0..events {
             let append = Append::one(data.plain()?)?;
@@ -92,9 +101,29 @@ fn time(name: &str, engine: Engine, listener: Listener, percentile: f64) -> Seri
                 }
             });
         }
-        times.sort_by(f64::total_cmp);
-        let place = (percentile * (times.len() - 1) as f64).round() as usize;
-        times.get(place).copied().context("no time was taken")
+        at(percentile, times)
+    })
+}
+
+fn at(percentile: f64, mut times: Vec<f64>) -> Result<f64> {
+    times.sort_by(f64::total_cmp);
+    let place = (percentile * (times.len() - 1) as f64).round() as usize;
+    times.get(place).copied().context("no time was taken")
+}
+
+/// The median time from the beginning of a bare append that tells of itself until it was heard of.
+fn told(name: &str, engine: Engine) -> Series {
+    Series::new(name, Unit::Micros, move |cx| async move {
+        let space = cx.space(engine).await?;
+        let (mut teller, mut heard) = space.server.teller(&space.name).await?;
+        let mut times = Vec::with_capacity(EVENTS);
+        for _ in 0..EVENTS {
+            let start = Instant::now();
+            teller.tell().await?;
+            let seen = heard.recv().await.context("nobody listens")?;
+            times.push(seen.saturating_duration_since(start).as_secs_f64() * 1e6);
+        }
+        at(0.50, times)
     })
 }
 

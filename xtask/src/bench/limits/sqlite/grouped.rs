@@ -2,12 +2,14 @@
 
 use std::thread::JoinHandle;
 
+use a2_core::async_trait;
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Rows, Write, open};
+use crate::bench::limits::Writes;
 use crate::bench::measure::Cx;
 use crate::bench::stores::Durability;
 
@@ -41,9 +43,12 @@ impl Grouped {
         let writer = Writer { thread: Some(thread), _folder: folder };
         Ok(Self { jobs, _writer: std::sync::Arc::new(writer) })
     }
+}
 
-    /// Does one write; answered when its group is committed.
-    pub(crate) async fn write(&self, write: Write) -> Result<i64> {
+#[async_trait]
+impl Writes for Grouped {
+    /// Answered when its group is committed.
+    async fn write(&mut self, write: Write) -> Result<i64> {
         let (answer, answered) = oneshot::channel();
         self.jobs.send((write, answer)).await.context("the writer is gone")?;
         Ok(answered.await.context("the writer is gone")??)

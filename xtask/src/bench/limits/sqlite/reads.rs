@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{Bare, Rows, open};
 use crate::bench::measure::Cx;
-use crate::bench::payload::session_name;
+use crate::bench::payload::{REDUCER, session_name};
 use crate::bench::stores::Durability;
 
 const SELECT: &str = "SELECT idx, id, type, at, payload FROM log
@@ -25,9 +25,6 @@ const LATEST: &str = "SELECT up_to, state FROM snapshots
     WHERE session = ?1 AND reducer = ?2 ORDER BY up_to DESC LIMIT 1";
 const PUT: &str = "INSERT OR REPLACE INTO snapshots VALUES (?1, ?2, ?3, ?4)";
 const PIN: &str = "INSERT OR IGNORE INTO pins VALUES (?1, ?2, ?3, ?4)";
-
-/// The reducer of the snapshots.
-const REDUCER: &str = "totals";
 
 /// One session with a filled log.
 pub(crate) struct Select {

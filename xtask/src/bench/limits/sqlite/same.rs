@@ -5,15 +5,15 @@
 use rusqlite::{Connection, params};
 
 use super::Rows;
-use crate::bench::payload::{CONSUMER, HOLDER, PAYLOAD, SESSIONS, TYPE, session_name};
+use crate::bench::payload::{CONSUMER, HOLDER, LANE, PAYLOAD, SESSIONS, TYPE, session_name};
 
-const SCHEMA: &str = include_str!("../../../../sql/sqlite/schema/0001-initial.sql");
-const EVENT_ADD: &str = include_str!("../../../../sql/sqlite/event_add.sql");
-const EVENT_GET: &str = include_str!("../../../../sql/sqlite/event_get.sql");
-const IDS_ADD: &str = include_str!("../../../../sql/sqlite/ids_add.sql");
-const TYPES_ADD: &str = include_str!("../../../../sql/sqlite/types_add.sql");
-const HEAD_ADD: &str = include_str!("../../../../sql/sqlite/head_add.sql");
-const HEAD_UPDATE: &str = include_str!("../../../../sql/sqlite/head_update.sql");
+const SCHEMA: &str = include_str!("../../../../../sql/sqlite/schema/0001-initial.sql");
+const EVENT_ADD: &str = include_str!("../../../../../sql/sqlite/event_add.sql");
+const EVENT_GET: &str = include_str!("../../../../../sql/sqlite/event_get.sql");
+const IDS_ADD: &str = include_str!("../../../../../sql/sqlite/ids_add.sql");
+const TYPES_ADD: &str = include_str!("../../../../../sql/sqlite/types_add.sql");
+const HEAD_ADD: &str = include_str!("../../../../../sql/sqlite/head_add.sql");
+const HEAD_UPDATE: &str = include_str!("../../../../../sql/sqlite/head_update.sql");
 
 const SESSION: &str = "INSERT INTO a2_sessions (name, sid) VALUES (?1, ?2)";
 const NOW: i64 = 1_760_000_000_000;
@@ -24,7 +24,6 @@ const LANE_KIND: i64 = 1;
 const QUEUED: i64 = 0;
 const LIVE: i64 = 1;
 const DONE: i64 = 3;
-const LANE: &str = "lane-1";
 
 /// See the module.
 pub(crate) struct Same {
