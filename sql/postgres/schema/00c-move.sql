@@ -147,8 +147,13 @@
         count(e.idx) = count(i.n) and count(distinct e.idx - i.n) <= 1 as is_whole
       from jsonb_array_elements_text(case jsonb_typeof(d.ids) when 'array' then d.ids else '[]' end)
         with ordinality i(id, n)
-      left join a2_events e on e.session_id = d.session_id and e.life = coalesce(l.clear_index, 0)
-        and e.event_id = i.id
+      -- By the index for each id: planned as a join of the session's events it is quadratic.
+      left join lateral (
+        select e.idx from a2_events e
+        where e.session_id = d.session_id and e.life = coalesce(l.clear_index, 0)
+          and e.event_id >= i.id and e.event_id <= i.id
+        order by e.event_id limit 1
+      ) e on true
     ) f
     where d.idx > coalesce(l.clear_index, 0)
     on conflict do nothing;
