@@ -8,6 +8,6 @@ if origin and origin < clear then
 end
 put_timer(key, due, origin, event)
 if ARGV[2] ~= '' then
-  call(ARGV[2], ARGV[3], 't' .. ARGV[4] .. pack('>i8', due) .. string.sub(session, 2))
+  redis.pcall(ARGV[2], ARGV[3], 't' .. ARGV[4] .. pack('>i8', due) .. string.sub(session, 2))
 end
 return { 'scheduled', due }

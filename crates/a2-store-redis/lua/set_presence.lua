@@ -91,6 +91,6 @@ if ARGV[2] ~= '' and (#told > 0 or sooner == 1) then
     local size = field.value and (bytes <= INLINE and #value or -2) or -1
     message[#message + 1] = pack('>I2i4', #field.name, size) .. field.name .. value
   end
-  call(ARGV[2], ARGV[3], table.concat(message))
+  redis.pcall(ARGV[2], ARGV[3], table.concat(message))
 end
 return { 'set', now, expires, sooner, changed, removed }

@@ -81,31 +81,38 @@ local function is_head_before(a, b)
   return is_before(a.cursor, b.cursor)
 end
 
--- Adds to `found` the consumer's first free heads, and its longest due ones.
+-- Adds to `found` the consumer's first free heads, and its longest due ones. By rank, so that what is
+-- passed over costs as much as what is taken.
 local function find(claim, consumer, place, through, found)
   local free, wanted, offset = named_key('f', consumer), claim.limit, 0
   while wanted > 0 do
-    local members = call('ZRANGEBYSCORE', free, '-inf', through, 'LIMIT', offset, wanted)
-    local full = #members == wanted
-    offset = offset + #members
+    local page = math.max(wanted, DUE_WINDOW)
+    local members = call('ZRANGE', free, offset, offset + page - 1)
     for _, member in ipairs(members) do
+      if wanted == 0 or from_bytes('>I8', member) > through then
+        wanted = 0
+        break
+      end
       local at = candidate(claim, consumer, place, member, through)
       if at then
         wanted = wanted - 1
         found[#found + 1] = at
       end
     end
-    if not full then
+    if #members < page then
       break
     end
+    offset = offset + page
   end
   local held, due = named_key('b', consumer), DUE_WINDOW
-  wanted, offset = due, 0
+  offset = 0
   while due > 0 do
-    local members = call('ZRANGEBYSCORE', held, '-inf', now, 'LIMIT', offset, wanted)
-    offset = offset + #members
-    for _, member in ipairs(members) do
-      local at = due > 0 and candidate(claim, consumer, place, member, claim.through)
+    local members = call('ZRANGE', held, offset, offset + DUE_WINDOW - 1, 'WITHSCORES')
+    for pair = 1, #members, 2 do
+      if due == 0 or tonumber(members[pair + 1]) > now then
+        return
+      end
+      local at = candidate(claim, consumer, place, members[pair], claim.through)
       if at then
         due = due - 1
         at.due = true
@@ -114,9 +121,10 @@ local function find(claim, consumer, place, through, found)
         end
       end
     end
-    if #members < wanted then
-      break
+    if #members < DUE_WINDOW * 2 then
+      return
     end
+    offset = offset + DUE_WINDOW
   end
 end
 
@@ -263,12 +271,15 @@ local function claim_heads(claim)
   local found, through = {}, claim.through
   for place_of, consumer in ipairs(names) do
     find(claim, consumer, place_of, through, found)
-    table.sort(found, is_head_before)
-    for at = #found, claim.limit + 1, -1 do
-      found[at] = nil
-    end
-    if #found == claim.limit then
-      through = found[#found].index
+    -- Not for each consumer: there may be thousands.
+    if #found > 2 * claim.limit + DUE_WINDOW or place_of == #names then
+      table.sort(found, is_head_before)
+      for at = #found, claim.limit + 1, -1 do
+        found[at] = nil
+      end
+      if #found == claim.limit then
+        through = found[#found].index
+      end
     end
   end
   if #found == 0 then

@@ -30,6 +30,7 @@ end
 -- Tells who listens: a kind ('a' events were appended, 'h' a head may be claimable), the source, the
 -- lifetime, the first index and the number of events, the session, and small events themselves.
 local INLINE = 8192
+-- What may not be told is not: whoever it was for looks by itself.
 local function publish(kind, first, entries)
   if ARGV[2] == '' then
     return
@@ -47,5 +48,5 @@ local function publish(kind, first, entries)
     told[#told + 1] = pack('>I4', #entry)
     told[#told + 1] = entry
   end
-  call(ARGV[2], ARGV[3], table.concat(told))
+  redis.pcall(ARGV[2], ARGV[3], table.concat(told))
 end

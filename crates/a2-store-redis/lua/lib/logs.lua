@@ -49,8 +49,8 @@ local function takes_one(types, by_type)
   if types == '*' then
     return true
   end
-  for event_type in pairs(by_type) do
-    if string.find('\0' .. types, '\0' .. event_type .. '\0', 1, true) then
+  for event_type in string.gmatch(types, '([^%z]*)%z') do
+    if by_type[event_type] then
       return true
     end
   end

@@ -76,7 +76,7 @@ do
         if #entry <= 8192 then
           told = told .. pack('>I4', #entry) .. entry
         end
-        call(ARGV[2], ARGV[3], told)
+        redis.pcall(ARGV[2], ARGV[3], told)
       end
       return { 'appended', index, tonumber(clear), now, plain_pending(names, live, life) }
     end
