@@ -133,10 +133,26 @@ fn appends(name: &str, engine: Engine, subscribers: usize) -> Series {
         let opened = engine.open(&cx).await?;
         let data = Data::new()?;
         let mut tasks = JoinSet::new();
+        let (seen, mut sees) = mpsc::channel(1);
         for n in 0..subscribers {
             let mut events = opened.store.stream(&data.sessions[n % SESSIONS], Index::ZERO);
-            tasks.spawn(async move { while let Some(Ok(_)) = events.next().await {} });
+            let seen = seen.clone();
+            tasks.spawn(async move {
+                if !matches!(events.next().await, Some(Ok(_))) || seen.send(()).await.is_err() {
+                    return;
+                }
+                while let Some(Ok(_)) = events.next().await {}
+            });
         }
+        drop(seen);
+        // Every subscriber has an event before the clock starts: opening a thousand takes its time.
+        for session in &data.sessions {
+            drop(opened.store.append(session, Append::one(data.plain()?)?).await?);
+        }
+        for _ in 0..subscribers {
+            sees.recv().await.context("a stream ended")?;
+        }
+        drop(sees);
         let callers = (0..16).map(|n| Appender {
             store: Arc::clone(&opened.store),
             data: data.clone(),
