@@ -189,6 +189,23 @@ async fn what_fails_half_way_or_at_the_end_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_marker_that_the_clears_do_not_know_is_refused() {
+    for release in CURSORS {
+        let words = &["a2_clears", "must name the latest event of type a2.clear"];
+        refused(release, "delete from a2_clears", words).await;
+        refused(release, "update a2_clears set clear_index = 2", words).await;
+    }
+}
+
+#[tokio::test]
+async fn tables_of_two_layouts_are_refused() {
+    for release in CURSORS {
+        let both = "alter table a2_events add column processed_at bigint";
+        refused(release, both, &["two earlier layouts", "a2_cursors"]).await;
+    }
+}
+
+#[tokio::test]
 async fn an_id_that_is_owned_twice_is_refused() {
     let schema = Schema::of(Release::V0_22).await;
     schema.run("update a2_events set event_id = 'e4' where event_id = 'e12'").await;

@@ -52,7 +52,7 @@ impl Attendance {
         }
     }
 
-    /// The same for a task of what keeps the attendance itself: it ends with the last handle on that.
+    /// The same for a task of what keeps the attendance itself, and calls [`end`](Self::end) when it goes.
     pub fn of<T, F>(owner: Weak<T>, serve: fn(Arc<T>) -> F) -> Self
     where
         T: Send + Sync + 'static,
@@ -60,7 +60,7 @@ impl Attendance {
     {
         Self::new(move || match owner.upgrade() {
             Some(owner) => serve(owner).boxed(),
-            None => std::future::ready(()).boxed(),
+            None => std::future::pending().boxed(),
         })
     }
 
