@@ -142,9 +142,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The first word of what the server said.
+/// The first word of what the server said. Before 7.0 it says first in which script, and where.
 fn word(error: &DriverError) -> &str {
-    error.details().split_whitespace().next().unwrap_or_default()
+    let details = error.details();
+    let said = match details.strip_prefix("ERR Error running script") {
+        Some(within) => within.rsplit_once(": -").map_or(details, |(_, said)| said),
+        None => details,
+    };
+    said.split_whitespace().next().unwrap_or_default()
 }
 
 fn meaning(error: &DriverError) -> Option<Meaning> {
@@ -156,9 +161,8 @@ fn meaning(error: &DriverError) -> Option<Meaning> {
 /// is not who it should be.
 fn is_setup(error: &DriverError) -> bool {
     let details = error.details();
-    ["The user executing the script", "InvalidCertificate"]
-        .iter()
-        .any(|text| details.contains(text))
+    let texts = ["The user executing the script", "ACL failure in script", "InvalidCertificate"];
+    texts.iter().any(|text| details.contains(text))
 }
 
 /// The server does not know the script.
@@ -195,6 +199,8 @@ mod tests {
         for text in [
             "OOM command not allowed when used memory > 'maxmemory'.",
             "LOADING Redis is loading the dataset in memory",
+            "ERR Error running script (call to f_35): @user_script:810: @user_script: 810: -OOM command \
+             not allowed when used memory > 'maxmemory'.",
             "TRYAGAIN Multiple keys request during rehashing of slot",
             "READONLY You can't write against a read only replica.",
             "Too many redirections.",
@@ -226,6 +232,15 @@ mod tests {
                 DriverKind::Unknown,
                 "ERR The user executing the script can't run this command or subcommand script: 0f, \
                  on @user_script:83.",
+            ),
+            (
+                DriverKind::Unknown,
+                "ERR ACL failure in script: User u has no permissions to run the",
+            ),
+            (
+                DriverKind::Unknown,
+                "ERR Error running script (call to f_35): @user_script:810: @user_script: 810: -NOPERM \
+                 this user has no permissions",
             ),
             (DriverKind::IO, "Custom { kind: InvalidData, error: InvalidCertificate(Expired) }"),
         ] {

@@ -53,8 +53,8 @@
 //! A user of the server needs, for the prefix `a2`:
 //!
 //! ```text
-//! ACL SETUSER app on >password ~a2:* &a2:* -@all +@read +@write +@connection +@pubsub
-//!     -@dangerous +eval +evalsha +time +wait +info
+//! ACL SETUSER app on >password ~a2:* resetchannels &a2:* -@all +@read +@write +@connection
+//!     +@pubsub -@dangerous +eval +evalsha +time +wait +info
 //! ```
 //!
 //! and on a cluster `+cluster|slots +cluster|info`, behind Sentinel `+role`. `+info` may be left out,

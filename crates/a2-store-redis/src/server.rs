@@ -3,7 +3,7 @@
 use std::fmt;
 
 use a2_core::Result;
-use fred::interfaces::ClientLike;
+use fred::interfaces::{ClientLike, ClusterInterface};
 use fred::types::Resp3Frame as Frame;
 use fred::types::config::Server;
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ impl ServerInfo {
         Self {
             address,
             version: value("redis_version").and_then(version),
-            is_clustered: value("redis_mode") == Some("cluster"),
+            is_clustered: value("cluster_enabled") == Some("1"),
             eviction: value("maxmemory_policy").map(str::to_owned),
             is_append_only: value("aof_enabled").map(|enabled| enabled == "1"),
             replicas: value("connected_slaves").and_then(|count| count.parse().ok()),
@@ -111,14 +111,26 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 /// Asks every server that the store writes to.
 pub(crate) async fn look(link: &Link, place: Place<'_>, until: Instant) -> Result<Vec<ServerInfo>> {
-    let nodes: Vec<Server> = link.client().active_connections();
+    let client = link.client();
+    let nodes: Vec<(Server, To)> = match client.cached_cluster_state() {
+        Some(state) => {
+            let masters = state.unique_primary_nodes().into_iter();
+            masters.map(|node| (node.clone(), To::Node(node))).collect()
+        }
+        None => {
+            // By its own name where it is known: the configuration may name Sentinels.
+            let nodes = client.active_connections().into_iter();
+            let nodes = nodes.chain(client.client_config().server.hosts());
+            nodes.take(1).map(|node| (node, To::Slot(0))).collect()
+        }
+    };
     let mut servers = Vec::new();
-    for node in nodes {
+    for (node, to) in nodes {
         let address = match node.port {
             0 => node.host.to_string(),
             port => format!("{}:{port}", node.host),
         };
-        let info = send(link, "INFO", To::Node(node), Vec::new(), until).await;
+        let info = send(link, "INFO", to, Vec::new(), until).await;
         let text = match &info {
             Ok(Frame::BlobString { data, .. } | Frame::VerbatimString { data, .. }) => {
                 String::from_utf8_lossy(data)
@@ -152,9 +164,9 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_read() {
-        let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nredis_mode:standalone\r\n\
+        let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n\
                     # Memory\r\nmaxmemory_policy:noeviction\r\n# Persistence\r\naof_enabled:1\r\n\
-                    # Replication\r\nconnected_slaves:2\r\n";
+                    # Replication\r\nconnected_slaves:2\r\n# Cluster\r\ncluster_enabled:0\r\n";
         let server = read(info);
         assert_eq!(server.version, Some((7, 2)));
         assert_eq!(server.eviction.as_deref(), Some("noeviction"));
@@ -200,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_node_of_a_cluster_is_not_taken_for_a_server() {
-        let refused = check("redis_mode:cluster\r\n", |options| options).unwrap_err();
+        let refused = check("cluster_enabled:1\r\n", |options| options).unwrap_err();
         assert!(refused.contains("redis-cluster://"), "{refused}");
     }
 }
