@@ -48,7 +48,7 @@ async fn a_prefix_that_holds_another_layout_is_refused() {
         let error = connect(&prefix).await.unwrap_err();
         assert!(matches!(error.code(), "STORE_NOT_CONFIGURED" | "CORRUPT"), "{error}");
         assert!(!error.is_retryable());
-        assert_eq!(all(&prefix).await, [key.clone()]);
+        assert_eq!(all(&prefix).await, [key.as_str()]);
     }
 }
 
