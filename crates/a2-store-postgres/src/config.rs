@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2_core::{Clock, Error, Result, StoreLimits};
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -192,7 +192,11 @@ impl PostgresBuilder {
         let tls = self.tls_for(&config)?;
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(config, tls, recycling);
-        let pool = Pool::builder(manager).max_size(self.max_connections).build();
+        // The connection that was used last: its server process is warm.
+        let pool = Pool::builder(manager)
+            .max_size(self.max_connections)
+            .queue_mode(QueueMode::Lifo)
+            .build();
         pool.map_err(|error| Error::invalid("max_connections", error.to_string()))
     }
 
