@@ -20,6 +20,12 @@ impl Space {
         Self { server, prefix: fresh_name() }
     }
 
+    /// The same on a server of its own: what it does is this test's alone.
+    pub(crate) async fn alone() -> Self {
+        let server = Arc::new(servers::redis(Servers::Local).await.unwrap());
+        Self { server, prefix: fresh_name() }
+    }
+
     fn builder(&self) -> RedisBuilder {
         RedisStore::builder(self.server.url()).prefix(&self.prefix).connections(1)
     }
