@@ -1,13 +1,13 @@
 //! A task that runs while streams are open: for stores that must hear of other processes.
 
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, select};
 use futures_util::{FutureExt, Stream};
 use tokio::sync::watch;
 
@@ -155,10 +155,7 @@ impl Running {
     async fn run(mut self) {
         let attendance = Arc::clone(&self.attendance);
         loop {
-            tokio::select! {
-                () = attendance.over() => {}
-                () = (attendance.serve)() => {}
-            }
+            select(pin!(attendance.over()), (attendance.serve)()).await;
             attendance.attended.send_replace(0);
             attendance.runs.store(false, Ordering::SeqCst);
             // A stream that opened meanwhile may have found that the task runs.
