@@ -6,7 +6,8 @@
 //! [`PresenceHub`] what it commits and what it hears of other processes; a stream looks at the
 //! store itself and takes a wake-up as a hint, so a lost one costs latency only.
 //!
-//! No task runs in the background: timers and retries live inside the streams' own futures. What
+//! Timers and retries live inside the streams' own futures. Only a store that must hear of other
+//! processes has a task in the background, and only while streams are open: [`Attendance`]. What
 //! the store's clock judges (timers, expiry) sleeps on that [`Clock`](crate::Clock); polling and
 //! retries use tokio's time.
 
