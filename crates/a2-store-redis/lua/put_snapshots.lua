@@ -32,6 +32,7 @@ end
 
 -- What the heads pin with this call.
 local pins_of = {}
+local known_pins = {}
 local function has_pin(name, field)
   local bytes = pins_of[name]
   if not bytes then
@@ -41,12 +42,16 @@ local function has_pin(name, field)
     end
     pins_of[name] = bytes
   end
-  for _, pin in ipairs(read_pins(bytes)) do
-    if write_pin(pin.reducer, pin.index) == field then
-      return true
+  -- Read once a call, however many writes name the head.
+  local fields = known_pins[name]
+  if not fields then
+    fields = {}
+    for _, pin in ipairs(read_pins(bytes)) do
+      fields[write_pin(pin.reducer, pin.index)] = true
     end
+    known_pins[name] = fields
   end
-  return false
+  return fields[field] or false
 end
 
 local function add_pins(write)
@@ -57,6 +62,9 @@ local function add_pins(write)
         pinned = pinned + 1
       end
       pins_of[name] = (pins_of[name] or '') .. field
+      if known_pins[name] then
+        known_pins[name][field] = true
+      end
       added = added + 1
     end
   end
