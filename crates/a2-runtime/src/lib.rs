@@ -1,0 +1,1 @@
+//! Runs the handlers of programs that react to A2's session event logs.
