@@ -7,5 +7,6 @@ mod listings;
 mod presence;
 mod reclaiming;
 mod scripts;
+mod streams;
 mod timers;
 mod util;

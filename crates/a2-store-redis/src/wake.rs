@@ -5,19 +5,20 @@
 //! connection is lost another is made, and everybody looks for themselves: what was told in between
 //! cannot be known. A lost message costs the poll interval.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use a2_core::live::{Attendance, Hub, Polling, PresenceHub, ServerClock, StreamedHeads};
 use a2_core::{
-    Clock, Error, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId, limits,
+    Clock, Error, Index, Namespace, Page, PageToken, PendingPage, Result, Served, SessionId, limits,
 };
 use fred::clients::SubscriberClient;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{Builder, Value};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 
 use crate::args;
 use crate::conn::{Db, Publish};
@@ -34,6 +35,9 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const SUBSCRIBING: Duration = Duration::from_secs(10);
 /// What opens within this time is listened for together.
 const GATHERING: Duration = Duration::from_millis(1);
+/// Who appended what is too long to be told may be gone before it told its own streams, which read it
+/// after this time.
+const HANDED: Duration = Duration::from_millis(50);
 /// Messages that may wait here; a store that is further behind looks for itself.
 const MESSAGES: usize = 16 * 1024;
 
@@ -148,6 +152,7 @@ impl Wake {
         let mut opened = self.attendance.opened();
         let mut channels = BTreeSet::new();
         let mut messages = listening.client.message_rx();
+        let mut late: VecDeque<Late> = VecDeque::new();
         loop {
             let count = opened.borrow_and_update().count;
             if self.subscribe(&listening.client, &mut channels).await.is_err() {
@@ -159,13 +164,18 @@ impl Wake {
                 tokio::select! {
                     message = messages.recv() => match message {
                         Ok(message) => match &message.value {
-                            Value::Bytes(bytes) => self.told(bytes).await,
-                            Value::String(text) => self.told(text.as_bytes()).await,
+                            Value::Bytes(bytes) => self.told(bytes, &mut late),
+                            Value::String(text) => self.told(text.as_bytes(), &mut late),
                             _ => {}
                         },
                         Err(RecvError::Lagged(_)) => self.everything(),
                         Err(RecvError::Closed) => return,
                     },
+                    () = until(late.front()) => {
+                        if let Some((_, session, head)) = late.pop_front() {
+                            self.hub.reached(&session, head);
+                        }
+                    }
                     _ = &mut listening.ended => return,
                     changed = opened.changed() => {
                         if changed.is_err() {
@@ -247,17 +257,16 @@ impl Wake {
         self.presence.wake_all();
     }
 
-    async fn told(&self, bytes: &[u8]) {
+    fn told(&self, bytes: &[u8], late: &mut VecDeque<Late>) {
         // What cannot be read is of another version: the look finds what it was for.
         let Ok((source, note)) = note::read(bytes) else { return };
         let own = source == self.db.source();
         match note {
-            // Who appended it may be gone before it told its own streams.
-            Note::Appended { session, head, events } if own || events.is_empty() => {
-                let marker = events.iter().find(|event| event.event_type.is_clear());
-                if let Some(marker) = marker {
-                    self.hub.cleared(&session, marker.index);
-                }
+            // Who appended them hands them over as well, which is mostly at the same time.
+            Note::Appended { session, head, events } if events.is_empty() && own => {
+                late.push_back((Instant::now() + HANDED, session, head));
+            }
+            Note::Appended { session, head, events } if events.is_empty() => {
                 self.hub.reached(&session, head);
             }
             Note::Appended { session, events, .. } => self.hub.appended(&session, &events),
@@ -312,6 +321,16 @@ impl Wake {
         let due = pending.sessions.iter().filter(|session| session.not_before <= now);
         due.for_each(|session| self.hub.hint(&session.session));
         Ok(pending.next)
+    }
+}
+
+/// When it is looked whether its own events were handed over to the streams of a session up to an index.
+type Late = (Instant, SessionId, Index);
+
+async fn until(late: Option<&Late>) {
+    match late {
+        Some((when, ..)) => tokio::time::sleep_until(*when).await,
+        None => std::future::pending().await,
     }
 }
 

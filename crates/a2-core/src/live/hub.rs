@@ -39,6 +39,8 @@ pub(super) struct LogState {
     pub(super) version: u64,
     /// The highest index that was told.
     pub(super) head: Index,
+    /// The highest index of an event that was handed over: told again it wakes nobody.
+    handed: Index,
     pub(super) ring: Ring,
     pub(super) waiters: Waiters,
 }
@@ -66,9 +68,17 @@ impl LogTopic {
         if first.event_type.is_clear() {
             self.start_lifetime(&mut state, first.index);
         }
+        if last.index <= state.handed {
+            // By another way, or late: whoever needs it was woken then, and reads if the ring lacks it.
+            if !state.ring.is_empty() && first.index.get() >= self.clear_index() {
+                state.ring.push(events);
+            }
+            return Vec::new();
+        }
         if first.index.get() >= self.clear_index() {
             state.ring.push(events);
         }
+        state.handed = last.index;
         state.head = state.head.max(last.index);
         state.waiters.take_waiting()
     }
@@ -117,7 +127,8 @@ impl Hub {
     }
 
     /// `events` of `session` were committed together: they go to its streams, and a hint to the
-    /// watchers. Concurrent commits may be told in any order, a clear marker too.
+    /// watchers. Concurrent commits may be told in any order, a clear marker too, and each twice: by the
+    /// caller, and by what a server tells of it.
     pub fn appended(&self, session: &SessionId, events: &[Event]) {
         publish_fence();
         if self.logs.is_listened() {

@@ -42,6 +42,10 @@ fn cost(events: &[Event]) -> usize {
 }
 
 impl Ring {
+    pub(super) fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
     fn first(&self) -> Option<Index> {
         let first = self.chunks.front().map_or(&self.open[..], |chunk| chunk).first();
         first.map(|event| event.index)

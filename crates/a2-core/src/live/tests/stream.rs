@@ -115,6 +115,40 @@ async fn an_event_committed_while_a_stream_opens_is_not_missed() {
     }
 }
 
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicUsize);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_twice_wakes_nobody_again() {
+    let (hub, log, name) = fixture("told-twice", 1);
+    let mut stream = event_stream(log.clone(), &hub, &name, Index::ZERO, None);
+    assert_eq!(indexes(&mut stream, 1).await, [1]);
+    let woken = std::sync::Arc::new(Woken::default());
+    let waker = std::task::Waker::from(std::sync::Arc::clone(&woken));
+    let mut poll = || {
+        let mut cx = std::task::Context::from_waker(&waker);
+        stream.poll_next_unpin(&mut cx).map(|event| event.unwrap().unwrap().index.get())
+    };
+    let wakes = || woken.0.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(poll().is_pending());
+    let events = log.append(1);
+    hub.appended(&name, &events);
+    assert_eq!(wakes(), 1);
+    assert_eq!(poll(), std::task::Poll::Ready(2));
+    assert!(poll().is_pending());
+    hub.appended(&name, &events);
+    assert_eq!(wakes(), 1);
+    assert!(poll().is_pending());
+    assert_eq!(log.reads(), 1);
+}
+
 #[tokio::test]
 async fn a_clear_is_the_one_jump() {
     let (hub, log, name) = fixture("clear-jump", 5);
