@@ -9,7 +9,7 @@ pub(crate) fn shuffled<T>(mut list: Vec<T>, seed: u64) -> Vec<T> {
 }
 
 /// SplitMix64: the next of a sequence of well mixed numbers.
-fn split_mix(state: &mut u64) -> u64 {
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
