@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use a2_core::{AttemptRef, CursorRef, Index, SessionId, Span, Timestamp};
+use a2_core::{AttemptRef, CursorRef, DispatchedHead, Index, SessionId, Span, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,8 @@ pub(crate) struct Running {
     pub(crate) attempt: AttemptRef,
     pub(crate) ttl: Duration,
     pub(crate) token: CancellationToken,
+    /// When its event was appended, by the store's clock.
+    pub(crate) appended_at: Timestamp,
     lost: AtomicBool,
 }
 
@@ -54,21 +56,25 @@ impl Inflight {
     /// superseded by it.
     pub(crate) fn add(
         &self,
-        session: &SessionId,
-        attempt: AttemptRef,
+        head: &DispatchedHead,
         asked: Timestamp,
         ttl: Duration,
         aborted: &CancellationToken,
     ) -> Arc<Running> {
-        let token = aborted.child_token();
-        let running = Arc::new(Running { attempt, ttl, token, lost: AtomicBool::new(false) });
+        let running = Arc::new(Running {
+            attempt: head.attempt_ref(),
+            ttl,
+            token: aborted.child_token(),
+            appended_at: head.event.created_at,
+            lost: AtomicBool::new(false),
+        });
         let entry = Entry {
             running: Arc::clone(&running),
             renew_at: asked.after(Span::new(ttl / 2)),
             expires_at: asked.after(Span::new(ttl)),
         };
         let mut sessions = self.lock();
-        let entries = sessions.entry(session.clone()).or_default();
+        let entries = sessions.entry(head.event.session.clone()).or_default();
         for earlier in entries.iter().filter(|e| e.running.attempt.head == running.attempt.head) {
             earlier.running.lose();
         }

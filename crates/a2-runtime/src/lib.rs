@@ -71,6 +71,7 @@ mod hints;
 mod ids;
 mod inflight;
 mod options;
+mod pass;
 mod reducer;
 mod registry;
 mod renew;

@@ -75,6 +75,10 @@ impl Registry {
         })
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Consumer> {
+        self.by_name.keys()
+    }
+
     pub(crate) fn get(&self, consumer: &Consumer) -> Option<&Arc<Definition>> {
         self.by_name.get(consumer).map(|&i| &self.consumers[i])
     }

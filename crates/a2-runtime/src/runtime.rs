@@ -10,9 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gate::Gate;
+use crate::hints::OwnAppends;
 use crate::inflight::Inflight;
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::sweep::StoreTime;
+use crate::telemetry::Telemetry;
 use crate::units::{UnitKey, Units};
 use crate::{RuntimeBuilder, Session, Shutdown, shutdown};
 
@@ -47,6 +50,9 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) units: Units,
     pub(crate) inflight: Inflight,
+    pub(crate) own: OwnAppends,
+    pub(crate) store_time: StoreTime,
+    pub(crate) telemetry: Telemetry,
     /// Nothing more is claimed.
     pub(crate) stopping: CancellationToken,
     /// What still runs is cancelled.
@@ -69,17 +75,20 @@ impl Inner {
         Arc::new(Self {
             store,
             timers,
-            registry,
             holder,
             clock,
             gate: Gate::new(options.concurrency),
             units: Units::new(options.sessions),
             inflight: Inflight::default(),
+            own: OwnAppends::default(),
+            store_time: StoreTime::default(),
+            telemetry: Telemetry::new(registry.names()),
             stopping: CancellationToken::new(),
             aborted: CancellationToken::new(),
             ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
             handle: OnceLock::new(),
+            registry,
             options,
         })
     }
@@ -150,6 +159,7 @@ impl Runtime {
         inner.spawn(Arc::clone(inner).run_alarms());
         inner.spawn(Arc::clone(inner).run_hints());
         inner.spawn(Arc::clone(inner).run_sweeps());
+        inner.spawn(Arc::clone(inner).run_passes());
     }
 
     /// A session, to append to and to read.

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use a2_core::{
-    Append, Appended, Cause, Clear, Cleared, DispatchedHead, Error, ErrorKind, EventId,
-    EventStream, Events as Page, HeadRef, Index, ReadRange, Redrive, RedriveAction, Result,
-    SessionId, StoreExt,
+    Append, Appended, Cause, Clear, DispatchedHead, Error, ErrorKind, EventId, EventStream,
+    Events as Page, HeadRef, Index, ReadRange, Redrive, RedriveAction, Result, SessionId, StoreExt,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -108,21 +107,21 @@ impl Session {
     }
 
     /// Starts the session's next lifetime: everything before is gone, handlers that work on it are
-    /// cancelled, timers are dropped.
+    /// cancelled, timers are dropped. Answers the index of the marker that the new lifetime starts with.
     ///
     /// In a handler this supersedes the handler's own attempt: what it returns is not appended.
     ///
     /// # Errors
     /// As [`Store::clear`](a2_core::Store::clear). In a handler `SUPERSEDED_ATTEMPT` once the attempt is
     /// no longer current.
-    pub async fn clear(&self) -> Result<Cleared> {
+    pub async fn clear(&self) -> Result<Index> {
         let clear = match &self.origin {
             Some(origin) => Clear::new().cause(origin.cause.clone()),
             None => Clear::new(),
         };
         let cleared = self.told(self.inner.store.clear(&self.id, clear).await)?;
         self.inner.inflight.cleared(&self.id, cleared.clear_index);
-        Ok(cleared)
+        Ok(cleared.clear_index)
     }
 
     /// The dead letters: events whose handlers failed for the last time.
@@ -224,9 +223,11 @@ impl Appending<'_> {
         let (session, append) = (self.session, self.append?);
         let inner = &session.inner;
         let span = telemetry::append_span(&session.id, append.events());
+        let asked = inner.clock.now();
         let answer = inner.store.append(&session.id, append).instrument(span).await;
         let appended = session.told(answer)?;
-        telemetry::appended(&appended);
+        inner.telemetry.appended(appended.events.len(), inner.clock.now().since(asked));
+        inner.own.note(&session.id);
         if appended.has_pending {
             inner.wake(&session.id);
         }

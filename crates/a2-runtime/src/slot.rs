@@ -15,8 +15,9 @@ use tracing::Instrument;
 use crate::consumer::Done;
 use crate::gate::Places;
 use crate::inflight::Running;
+use crate::telemetry::Outcome;
 use crate::unit::{Held, Shared};
-use crate::units::UnitKey;
+use crate::units::{Later, UnitKey};
 use crate::{Context, HandlerError, ids, telemetry};
 
 /// While other sessions wait, a place goes on for so many attempts at most, and so long.
@@ -73,6 +74,11 @@ pub(crate) async fn run(shared: Arc<Shared>, first: Held, mut places: Places) ->
             Ran::Failed(error) => fail(&shared, &held, &error, &may_claim).await,
             Ran::Aborted => Settled::aborted(),
         };
+        if !settled.done {
+            let lost = held.running.is_lost();
+            let outcome = if lost { Outcome::Superseded } else { Outcome::Aborted };
+            shared.inner.telemetry.ended(&held.head, outcome);
+        }
         // What a shutdown cut off stays, to be given back.
         if settled.done || held.running.is_lost() {
             drop(guard);
@@ -126,7 +132,7 @@ async fn handle(shared: &Arc<Shared>, held: &Held) -> Ran {
             tokio::time::timeout(inner.options.cancel_grace, &mut work).await.ok()
         }
     };
-    telemetry::ran(head, inner.clock.now().since(begun));
+    inner.telemetry.ran(head, inner.clock.now().since(begun));
     match result {
         Some(Ok(Ok(done))) => Ran::Done(done),
         None => Ran::Aborted,
@@ -220,12 +226,14 @@ async fn complete(
         Some(Ok(WithClaim { outcome, claim, .. })) => {
             match outcome {
                 Completion::Completed(appended) => {
-                    telemetry::completed(head, appended.events.len());
+                    let events = appended.events.len();
+                    inner.telemetry.ended(head, Outcome::Completed { events });
                     if appends > 0 {
+                        inner.own.note(&shared.key.session);
                         wake_others(shared);
                     }
                 }
-                Completion::Superseded => telemetry::superseded(head),
+                Completion::Superseded => inner.telemetry.ended(head, Outcome::Superseded),
             }
             Settled { done: true, claim, asked }
         }
@@ -235,6 +243,7 @@ async fn complete(
         }
         Some(Err(error)) => {
             tracing::error!(session = %shared.key.session, %error, "completion failed");
+            inner.telemetry.ended(head, Outcome::Aborted);
             inner.end_if_closed(&error);
             Settled { done: true, claim: None, asked }
         }
@@ -280,19 +289,21 @@ async fn fail(
     .await;
     match answer {
         Some(Ok(WithClaim { outcome, claim, .. })) => {
-            match outcome {
-                Failure::Failed { failure_count } => {
-                    telemetry::failed(head, &text, failure_count, delay);
+            let told = match outcome {
+                Failure::Failed { failure_count: failures } => {
                     let at = inner.clock.now().after(Span::new(delay));
-                    inner.units.look_at(at, crate::units::Later::Unit(shared.key.clone()));
+                    inner.units.look_at(at, Later::Unit(shared.key.clone()));
+                    Outcome::Failed { error: &text, failures, delay }
                 }
-                Failure::DeadLettered { .. } => telemetry::dead_letter(head, &text),
-                Failure::Superseded => telemetry::superseded(head),
-            }
+                Failure::DeadLettered { .. } => Outcome::DeadLettered { error: &text },
+                Failure::Superseded => Outcome::Superseded,
+            };
+            inner.telemetry.ended(head, told);
             Settled { done: true, claim, asked }
         }
         Some(Err(error)) => {
             tracing::error!(session = %shared.key.session, %error, "a failure was not recorded");
+            inner.telemetry.ended(head, Outcome::Aborted);
             inner.end_if_closed(&error);
             Settled { done: true, claim: None, asked }
         }

@@ -1,12 +1,43 @@
 //! Sweeps: one pass over all pending work now and then, for what nobody told of.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use a2_core::{Page, PageToken, PendingPage, Result};
+use a2_core::{Consumer, Page, PageToken, PendingPage, Result, Span, Timestamp};
+use futures_util::{StreamExt, stream};
 
 use crate::clock;
 use crate::runtime::Inner;
+use crate::units::Later;
+
+/// How many sessions' timers are fired at the same time.
+const AT_ONCE: usize = 16;
+
+/// By how much the store's clock is ahead of the runtime's, as far as claims have shown.
+pub(crate) struct StoreTime(AtomicI64);
+
+impl Default for StoreTime {
+    fn default() -> Self {
+        Self(AtomicI64::new(i64::MIN))
+    }
+}
+
+impl StoreTime {
+    /// The store said `theirs` when it was `ours` here.
+    pub(crate) fn seen(&self, theirs: Timestamp, ours: Timestamp) {
+        let ahead = theirs.as_millis().saturating_sub(ours.as_millis());
+        self.0.store(ahead.max(i64::MIN + 1), Ordering::Relaxed);
+    }
+
+    /// The store's time; none as long as nothing is known.
+    pub(crate) fn at(&self, ours: Timestamp) -> Option<Timestamp> {
+        let ahead = self.0.load(Ordering::Relaxed);
+        let theirs = Timestamp::from_millis(ours.as_millis().saturating_add(ahead));
+        (ahead != i64::MIN).then_some(theirs)
+    }
+}
 
 impl Inner {
     /// Sweeps at the start and then about as often as the program wants.
@@ -19,6 +50,7 @@ impl Inner {
                     return;
                 }
             }
+            self.tell_oldest();
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = missed => {}
@@ -27,21 +59,52 @@ impl Inner {
         }
     }
 
-    async fn sweep(self: &Arc<Self>) -> Result<()> {
+    /// Looks at every session that has work now.
+    pub(crate) async fn sweep(self: &Arc<Self>) -> Result<()> {
         let mut token: Option<PageToken> = None;
         loop {
             let page = token.take().map_or_else(Page::first, Page::at);
             let request = PendingPage::new(self.registry.served.clone()).page(page);
             let pending = self.store.pending(request).await?;
+            let now = self.clock.now();
+            let mut due = Vec::new();
             for found in pending.sessions {
-                self.fire_soon(&found.session);
-                self.wake(&found.session);
+                match self.store_time.at(now) {
+                    Some(theirs) if found.not_before > theirs => {
+                        // What lies further off, later sweeps will find.
+                        let wait = found.not_before.since(theirs);
+                        if wait <= self.options.sweep_every * 2 {
+                            let at = now.after(Span::new(wait));
+                            self.units.look_at(at, Later::Session(found.session));
+                        }
+                    }
+                    _ => due.push(found.session),
+                }
             }
+            stream::iter(due)
+                .for_each_concurrent(AT_ONCE, |session| async move {
+                    self.wake(&session);
+                    self.fire(&session).await;
+                })
+                .await;
             match pending.next {
                 Some(next) if !self.stopping.is_cancelled() => token = Some(next),
                 _ => return Ok(()),
             }
         }
+    }
+
+    fn tell_oldest(&self) {
+        let mut oldest: HashMap<Consumer, Timestamp> = HashMap::new();
+        for (_, running) in self.inflight.all() {
+            for running in running {
+                let at = oldest.entry(running.attempt.head.consumer.clone());
+                let at = at.or_insert(running.appended_at);
+                *at = (*at).min(running.appended_at);
+            }
+        }
+        let now = self.clock.now();
+        self.telemetry.oldest(&oldest, self.store_time.at(now).unwrap_or(now));
     }
 }
 

@@ -10,7 +10,7 @@ use a2_core::{
 
 use crate::runtime::Inner;
 use crate::units::Later;
-use crate::{IntoEvents, Session, ids};
+use crate::{IntoEvents, Session, ids, telemetry};
 
 impl Session {
     /// Appends an event when `after` has passed, for every consumer of this program that takes it. It
@@ -122,6 +122,7 @@ impl Inner {
             let fire = FireTimers::new().served(self.registry.served.clone());
             match timers.fire_timers(session, fire).await {
                 Ok(fired) => {
+                    telemetry::fired(session, &fired.events);
                     if !fired.events.is_empty() && fired.has_pending {
                         self.wake(session);
                     }

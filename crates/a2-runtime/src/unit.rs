@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use a2_core::{
-    AttemptRef, Claim, ClaimAvailable, Claimed, DispatchedHead, Error, Span, Timestamp, limits,
-};
+use a2_core::{Claim, ClaimAvailable, Claimed, DispatchedHead, Error, Span, Timestamp, limits};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::gate::Places;
 use crate::inflight::Running;
@@ -70,12 +69,14 @@ impl Shared {
         let mut held = Vec::with_capacity(claimed.heads.len());
         for head in claimed.heads {
             if head.state.is_dead() {
-                telemetry::dead_letter(&head, head.state.last_error.as_deref().unwrap_or_default());
+                inner.telemetry.lapsed_for_good(&head);
                 continue;
             }
-            telemetry::claimed(&head);
-            let attempt: AttemptRef = head.attempt_ref();
-            let running = inner.inflight.add(session, attempt, asked, ttl, &inner.aborted);
+            if let Some(at) = head.state.last_claimed_at {
+                inner.store_time.seen(at, inner.clock.now());
+            }
+            inner.telemetry.claimed(&head);
+            let running = inner.inflight.add(&head, asked, ttl, &inner.aborted);
             held.push(Held { head, running });
         }
         held
@@ -142,12 +143,17 @@ impl Unit {
         let inner = &self.shared.inner;
         let asked = inner.clock.now();
         let claim = match self.shared.claim(places.len()) {
-            Ok(claim) => inner.store.claim_available(&self.shared.key.session, claim).await,
+            Ok(claim) => {
+                let session = &self.shared.key.session;
+                let span = telemetry::claim_span(session, places.len());
+                inner.store.claim_available(session, claim).instrument(span).await
+            }
             Err(error) => Err(error),
         };
         match claim {
             Ok(claim) => {
                 self.rest = FIRST_REST;
+                inner.telemetry.claim(inner.clock.now().since(asked));
                 self.claimed(claim, asked, places)
             }
             Err(error) => {

@@ -49,6 +49,8 @@ pub(crate) enum Later {
     Unit(UnitKey),
     /// A timer of the session becomes due.
     Timers(SessionId),
+    /// A sweep found that there will be something.
+    Session(SessionId),
 }
 
 pub(crate) struct Units {
@@ -215,6 +217,10 @@ impl Inner {
                 match what {
                     Later::Unit(key) => self.wake_unit(key),
                     Later::Timers(session) => self.fire_soon(&session),
+                    Later::Session(session) => {
+                        self.wake(&session);
+                        self.fire_soon(&session);
+                    }
                 }
             }
             tokio::select! {

@@ -2,6 +2,8 @@
 //! waiting for what happens.
 #![allow(dead_code, reason = "every test file uses its part")]
 
+pub(crate) mod watched;
+
 use std::sync::Arc;
 use std::time::Duration;
 
