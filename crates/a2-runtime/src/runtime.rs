@@ -1,6 +1,7 @@
 //! The runtime's handle, and what all of its parts share.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) own: OwnAppends,
     pub(crate) store_time: StoreTime,
     pub(crate) telemetry: Telemetry,
+    /// Counts what was found to do.
+    pub(crate) found: AtomicU64,
     /// Nothing more is claimed.
     pub(crate) stopping: CancellationToken,
     /// What still runs is cancelled.
@@ -82,6 +85,7 @@ impl Inner {
             inflight: Inflight::default(),
             own: OwnAppends::default(),
             store_time: StoreTime::default(),
+            found: AtomicU64::new(0),
             telemetry: Telemetry::new(registry.names()),
             stopping: CancellationToken::new(),
             aborted: CancellationToken::new(),
@@ -184,6 +188,27 @@ impl Runtime {
     #[must_use]
     pub fn served(&self) -> &a2_core::Served {
         &self.inner().registry.served
+    }
+
+    /// Returns when this process finds nothing more to do at the moment, in any session: for tests, and
+    /// for programs that end when all is done. Events that wait to be tried again, and timers that are
+    /// not due, are not waited for; nor is what other processes hold, nor what a log consumer will only
+    /// hear of (events that somebody appended without declaring the log).
+    ///
+    /// A runtime that was not started finds nothing.
+    ///
+    /// # Errors
+    /// As [`Store::pending`](a2_core::Store::pending).
+    pub async fn idle(&self) -> Result<()> {
+        let inner = self.inner();
+        loop {
+            let before = inner.found.load(Ordering::SeqCst);
+            inner.sweep().await?;
+            inner.units.drain().await;
+            if inner.found.load(Ordering::SeqCst) == before {
+                return Ok(());
+            }
+        }
     }
 
     /// Stops claiming, waits at most `within` for the handlers that run, then cancels them and gives

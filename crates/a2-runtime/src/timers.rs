@@ -1,11 +1,12 @@
 //! Timers: events that are appended later, by whichever process gets there first.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use a2_core::{
-    Error, ErrorKind, FireTimers, NewEvent, Page, Result, Schedule, SessionId, StoreExt, Timer,
-    TimerKey, Timestamp,
+    Error, ErrorKind, FireTimers, NewEvent, Page, Result, Schedule, SessionId, Span, StoreExt,
+    Timer, TimerKey, Timestamp,
 };
 
 use crate::runtime::Inner;
@@ -74,7 +75,7 @@ impl Session {
             },
         };
         // This process looks at it in time, also if no hint comes.
-        let at = self.inner.clock.now().after(a2_core::Span::new(after));
+        let at = self.inner.clock.now().after(Span::new(after));
         self.inner.units.look_at(at, Later::Timers(self.id.clone()));
         Ok(scheduled.due_at)
     }
@@ -123,8 +124,12 @@ impl Inner {
             match timers.fire_timers(session, fire).await {
                 Ok(fired) => {
                     telemetry::fired(session, &fired.events);
-                    if !fired.events.is_empty() && fired.has_pending {
-                        self.wake(session);
+                    if !fired.events.is_empty() {
+                        self.found.fetch_add(1, Ordering::SeqCst);
+                        self.own.note(session);
+                        if fired.has_pending {
+                            self.wake(session);
+                        }
                     }
                     if fired.events.len() < a2_core::limits::FIRE_DEFAULT {
                         return;

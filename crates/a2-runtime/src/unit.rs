@@ -66,6 +66,7 @@ impl Shared {
     pub(crate) fn take(&self, claimed: Claimed, asked: Timestamp) -> Vec<Held> {
         let (inner, session, ttl) = (&self.inner, &self.key.session, self.group().ttl);
         inner.inflight.cleared(session, claimed.clear_index);
+        inner.found.fetch_add(1, Ordering::SeqCst);
         let mut held = Vec::with_capacity(claimed.heads.len());
         for head in claimed.heads {
             if head.state.is_dead() {

@@ -60,6 +60,8 @@ pub(crate) struct Units {
     sooner: Notify,
     /// Sessions were passed over for want of room, and now there is some.
     pub(crate) missed: Notify,
+    /// Nothing is worked on.
+    drained: Notify,
 }
 
 #[derive(Default)]
@@ -75,11 +77,28 @@ struct State {
 
 impl Units {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, state: Mutex::default(), sooner: Notify::new(), missed: Notify::new() }
+        Self {
+            most,
+            state: Mutex::default(),
+            sooner: Notify::new(),
+            missed: Notify::new(),
+            drained: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when nothing is worked on and nothing waits for its turn.
+    pub(crate) async fn drain(&self) {
+        loop {
+            let drained = self.drained.notified();
+            if self.lock().active.is_empty() {
+                return;
+            }
+            drained.await;
+        }
     }
 
     /// The signal of a unit that has to be started; none when it runs or waits.
@@ -118,6 +137,9 @@ impl Units {
             let signal = state.activate(&key);
             (key, signal)
         });
+        if state.active.is_empty() {
+            self.drained.notify_waiters();
+        }
         if state.missed && state.waiting.is_empty() {
             state.missed = false;
             self.missed.notify_one();
