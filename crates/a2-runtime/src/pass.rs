@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::runtime::Inner;
-use crate::sweep::jittered;
+use crate::sweep::Rounds;
 
 /// The session that the runtime keeps its own things in. No consumer reads it.
 const OWN: &str = "a2.runtime";
@@ -86,25 +86,36 @@ impl Inner {
         if logs.is_empty() {
             return;
         }
+        let mut rounds = Rounds::new(self.options.pass_every);
         loop {
             for (consumer, log) in &logs {
-                if let Err(error) = self.pass(consumer, log).await {
-                    tracing::warn!(%consumer, %error, "a pass was not finished");
-                    if self.end_if_closed(&error) {
-                        return;
-                    }
+                let mut resumed = true;
+                // Who went on where another one was has not seen what came before that.
+                while resumed && !self.stopping.is_cancelled() {
+                    resumed = match self.pass(consumer, log).await {
+                        Ok(resumed) => resumed,
+                        Err(error) => {
+                            tracing::warn!(%consumer, %error, "a pass was not finished");
+                            if self.end_if_closed(&error) {
+                                return;
+                            }
+                            false
+                        }
+                    };
                 }
             }
             tokio::select! {
                 () = self.stopping.cancelled() => return,
-                () = clock::sleep(&self.clock, jittered(self.options.pass_every)) => {}
+                () = clock::sleep(&self.clock, rounds.next()) => {}
             }
         }
     }
 
-    async fn pass(self: &Arc<Self>, consumer: &Consumer, log: &LogDeclaration) -> Result<()> {
+    /// One pass; answers whether it was one that another had begun.
+    async fn pass(self: &Arc<Self>, consumer: &Consumer, log: &LogDeclaration) -> Result<bool> {
         let keeper = Keeper::new(self, consumer, log).await?;
         let mut progress = keeper.load().await?;
+        let resumed = progress.token.is_some();
         progress.consumer = consumer.to_string();
         progress.log = log.name().to_string();
         while !self.stopping.is_cancelled() {
@@ -136,11 +147,11 @@ impl Inner {
             keeper.save(&progress).await?;
             if progress.token.is_none() {
                 tracing::debug!(%consumer, "a pass over all sessions is finished");
-                return Ok(());
+                return Ok(resumed);
             }
             tokio::time::sleep(REST).await;
         }
-        Ok(())
+        Ok(resumed)
     }
 
     /// Brings a log up to date; answers whether it has something to work on.

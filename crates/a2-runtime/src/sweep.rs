@@ -15,6 +15,27 @@ use crate::units::Later;
 /// How many sessions' timers are fired at the same time.
 const AT_ONCE: usize = 16;
 
+/// A store that has to listen to others begins to a moment after it was asked for hints, and it does not
+/// say when. So what is looked at when the runtime starts is looked at again after this.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// When to look at everything again.
+pub(crate) struct Rounds {
+    every: Duration,
+    first: bool,
+}
+
+impl Rounds {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, first: true }
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let usual = jittered(self.every);
+        if std::mem::take(&mut self.first) { usual.min(SETTLED) } else { usual }
+    }
+}
+
 /// By how much the store's clock is ahead of the runtime's, as far as claims have shown.
 pub(crate) struct StoreTime(AtomicI64);
 
@@ -42,6 +63,7 @@ impl StoreTime {
 impl Inner {
     /// Sweeps at the start and then about as often as the program wants.
     pub(crate) async fn run_sweeps(self: Arc<Self>) {
+        let mut rounds = Rounds::new(self.options.sweep_every);
         loop {
             let missed = self.units.missed.notified();
             if let Err(error) = self.sweep().await {
@@ -54,7 +76,7 @@ impl Inner {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = missed => {}
-                () = clock::sleep(&self.clock, jittered(self.options.sweep_every)) => {}
+                () = clock::sleep(&self.clock, rounds.next()) => {}
             }
         }
     }
@@ -109,6 +131,6 @@ impl Inner {
 }
 
 /// Between half and one and a half of it: processes that started together do not stay together.
-pub(crate) fn jittered(interval: Duration) -> Duration {
+fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.5 + fastrand::f64())
 }
