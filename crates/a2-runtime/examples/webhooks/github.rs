@@ -1,12 +1,11 @@
 //! What GitHub sends, whom it is for, and how it comes in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use a2_store_sqlite::{Append, EventId, EventType, Json, NewEvent, SessionId, Store as _, Target};
+use a2_runtime::{RawEvent, Runtime};
+use a2_store_sqlite::{EventId, EventType, Json, NewEvent, SessionId};
 use anyhow::Result;
 use serde::Deserialize;
-
-use crate::{Db, handlers};
 
 const DELIVERIES: &str = include_str!("data/deliveries.jsonl");
 /// How many deliveries are appended at once.
@@ -62,31 +61,46 @@ impl Payload {
 }
 
 impl Delivery {
-    /// An event for everybody who has to do with it. Its id makes sure that it is appended once.
-    fn into_event(self) -> Result<NewEvent> {
-        let mut targets = vec![Target::event(handlers::NOTIFY)?];
-        if let Some((thread, _)) = self.payload.deserialize::<Payload>()?.thread() {
-            targets.push(Target::lane(handlers::TRIAGE, thread)?);
-        }
-        Ok(NewEvent::from_json(self.event_type, self.payload)?.id(self.id)?.targets(targets))
+    fn all() -> impl Iterator<Item = serde_json::Result<Self>> {
+        DELIVERIES.lines().map(serde_json::from_str)
     }
 }
 
-/// Appends every delivery to its repository's session. Done again, it finds them there.
-pub(crate) async fn ingest(db: Db) -> Result<()> {
+/// The types of deliveries that are sent to this service and that somebody wants.
+pub(crate) fn types(wanted: fn(&EventType) -> bool) -> BTreeSet<EventType> {
+    Delivery::all().flatten().map(|delivery| delivery.event_type).filter(wanted).collect()
+}
+
+/// Whether deliveries of this type belong to a thread.
+pub(crate) fn has_thread(event_type: &EventType) -> bool {
+    let kind = event_type.as_str().split('.').next().unwrap_or_default();
+    ["issues", "issue_comment", "discussion", "discussion_comment", "milestone"].contains(&kind)
+}
+
+/// The queue of a delivery's thread.
+pub(crate) fn lane(delivery: &RawEvent) -> String {
+    let payload = delivery.payload.deserialize::<Payload>().ok();
+    let thread = payload.as_ref().and_then(Payload::thread);
+    thread.map_or("none".to_owned(), |(name, _)| name)
+}
+
+/// Appends every delivery to its repository's session. Done again, it finds them there by their ids.
+pub(crate) async fn ingest(runtime: &Runtime) -> Result<()> {
     let mut by_session = BTreeMap::<SessionId, Vec<NewEvent>>::new();
-    for line in DELIVERIES.lines() {
-        let delivery: Delivery = serde_json::from_str(line)?;
-        by_session.entry(delivery.session.clone()).or_default().push(delivery.into_event()?);
+    for delivery in Delivery::all() {
+        let Delivery { id, event_type, session, payload } = delivery?;
+        let event = NewEvent::from_json(event_type, payload)?.id(id)?;
+        by_session.entry(session).or_default().push(event);
     }
     for (session, events) in by_session {
         let (mut new, mut known) = (0, 0);
+        let repository = runtime.session(session)?;
         for batch in events.chunks(BATCH) {
-            let append = Append::new(batch.to_vec())?.served(handlers::served()?);
-            let appended = db.append(&session, append).await?;
+            let appended = repository.append(batch.to_vec()).await?;
             *(if appended.replayed { &mut known } else { &mut new }) += batch.len();
         }
-        eprintln!("ingest    {session}: {new} new deliveries, {known} were there already");
+        let name = repository.id();
+        eprintln!("ingest    {name}: {new} new deliveries, {known} were there already");
     }
     Ok(())
 }

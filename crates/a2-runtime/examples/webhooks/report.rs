@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
-use a2_store_sqlite::{
-    CursorKey, Event, Index, ReadState, RedriveAction, SessionId, Store as _, StoreExt as _,
-};
+use a2_runtime::{Events as _, Runtime};
+use a2_store_sqlite::{CursorKey, Event, Index, RedriveAction, SessionId, Store, StoreExt as _};
 use anyhow::Result;
 use comfy_table::{Table, presets};
 use futures_util::TryStreamExt as _;
 use serde_json::Value;
 
-use crate::Db;
-use crate::board::{self, Board};
+use crate::board::{self, BOARD, Board};
 use crate::handlers::SUMMARY;
-use crate::operator::{OPERATIONS, REDRIVEN, Redriven};
+use crate::operator::{OPERATIONS, Operation};
 
 type Row = Vec<String>;
 
@@ -46,17 +45,22 @@ macro_rules! row {
 }
 
 /// Reads everything there is to report.
-pub(crate) async fn of(db: &Db) -> Result<Report> {
+pub(crate) async fn of(runtime: &Runtime) -> Result<Report> {
+    let db = runtime.store();
     let mut report = Report::default();
     let sessions: BTreeSet<_> = db.all_sessions().map_ok(|info| info.session).try_collect().await?;
     for session in sessions {
         let log: Vec<Event> = db.read_all(&session, Index::ZERO).try_collect().await?;
+        if session == "a2.runtime" {
+            // The runtime's own notes.
+            continue;
+        }
         if session == OPERATIONS {
             report.read_operations(&log)?;
         } else {
             report.read_log(&session, &log);
-            report.read_snapshot(db, &session).await?;
-            report.read_cursors(db, &session).await?;
+            report.read_board(&session, runtime.session(session.clone())?.state(&BOARD).await?);
+            report.read_cursors(db, &session, &log).await?;
         }
     }
     Ok(report)
@@ -68,8 +72,11 @@ impl Report {
     }
 
     fn read_operations(&mut self, log: &[Event]) -> Result<()> {
-        for event in log.iter().filter(|event| event.event_type == REDRIVEN) {
-            let r: Redriven = event.payload.deserialize()?;
+        for event in log {
+            let Operation::Redriven(r) = Operation::decode(&event.event_type, &event.payload)?
+            else {
+                continue;
+            };
             self.work_of(&r.consumer).redriven += 1;
             let done = match r.action {
                 RedriveAction::Retry => "redriven: retry",
@@ -97,27 +104,32 @@ impl Report {
         self.logs.push(row![session, log.len(), deliveries, log.len() - deliveries]);
     }
 
-    /// The summary returns no events: the snapshot says what it has handled.
-    async fn read_snapshot(&mut self, db: &Db, session: &SessionId) -> Result<()> {
-        let state = db.read_state(session, &board::reducer()?, ReadState::latest()).await?;
-        let Some(snapshot) = state.snapshot else { return Ok(()) };
-        let board: Board = snapshot.state.deserialize()?;
+    fn read_board(&mut self, session: &SessionId, board: Board) {
         for (event_type, count) in board.counts {
-            self.work_of(SUMMARY).handled += count;
             self.counts.push(row![session, event_type, count]);
         }
         for (name, is) in board.threads {
             self.threads.push(row![session, name, is.state, is.deliveries, is.title]);
         }
-        Ok(())
     }
 
-    async fn read_cursors(&mut self, db: &Db, session: &SessionId) -> Result<()> {
+    async fn read_cursors(
+        &mut self,
+        db: &Arc<dyn Store>,
+        session: &SessionId,
+        log: &[Event],
+    ) -> Result<()> {
         for cursor in db.all_cursors(session).await? {
             let key = match &cursor.key {
                 CursorKey::Event => "an event".to_owned(),
                 CursorKey::Lane(lane) => format!("lane {lane}"),
-                CursorKey::Log(log) => format!("log {log}"),
+                CursorKey::Log(_) => {
+                    // It returns nothing: its position says how far it came.
+                    let done = log.iter().filter(|event| event.index <= cursor.position);
+                    let handled = done.filter(|event| board::counts(&event.event_type)).count();
+                    self.work_of(SUMMARY).handled += handled as u64;
+                    "log".to_owned()
+                }
             };
             let state = if cursor.head.is_some() { "has work" } else { "idle" };
             self.cursors.push(row![session, cursor.consumer, key, state, cursor.position]);
