@@ -38,6 +38,7 @@ areas! {
     presence_watch
     time
     retries
+    lost
     errors
     closing
     corrupt

@@ -27,6 +27,7 @@ mod work;
 
 pub use check::{History, Invariant, Violation, check};
 pub use note::{Answer, Asked, Claiming, Note, Sent};
+pub use random::Random;
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 pub use run::{Plan, Report, run};

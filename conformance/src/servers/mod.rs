@@ -66,6 +66,7 @@ mod pgbouncer;
 mod port;
 mod postgres;
 mod probe;
+mod proxy;
 mod redis;
 mod shared;
 mod source;
@@ -76,6 +77,7 @@ pub use local::Process;
 pub use pgbouncer::{PgBouncer, PgBouncerOptions};
 pub use postgres::{PostgresOptions, PostgresServer};
 pub use probe::redis::Reply;
+pub use proxy::Proxy;
 pub use redis::{AppendOnly, RedisOptions, RedisServer};
 pub use shared::{Shared, fresh_name};
 

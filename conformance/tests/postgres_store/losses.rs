@@ -1,86 +1,16 @@
 //! Answers that are lost, connections that end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use a2_conformance::servers::fresh_name;
+use a2_conformance::servers::{Proxy, fresh_name};
 use a2_store_postgres::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::util::*;
 
-/// A proxy before the server. Set to `n`, it passes the next requests on and drops the connection
-/// instead of the answer to the `n`-th of them.
-#[derive(Clone)]
-pub(crate) struct Cut {
-    pub(crate) url: String,
-    in_requests: Arc<AtomicUsize>,
-}
-
-impl Cut {
-    pub(crate) async fn start() -> Self {
-        let config: tokio_postgres::Config = url().await.parse().unwrap();
-        let Some(tokio_postgres::config::Host::Tcp(host)) = config.get_hosts().first().cloned()
-        else {
-            panic!("not reached by TCP")
-        };
-        let server = (host, config.get_ports()[0]);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let in_requests = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&in_requests);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(server.clone()).await.unwrap();
-                tokio::spawn(pass(client, server, Arc::clone(&counter)));
-            }
-        });
-        let user = config.get_user().unwrap();
-        let url = format!("postgres://{user}@127.0.0.1:{port}/{}", config.get_dbname().unwrap());
-        Self { url, in_requests }
-    }
-
-    pub(crate) fn after(&self, requests: usize) {
-        self.in_requests.store(requests, Ordering::SeqCst);
-    }
-}
-
-async fn pass(mut client: TcpStream, mut server: TcpStream, in_requests: Arc<AtomicUsize>) {
-    let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
-    let mut cuts = false;
-    loop {
-        tokio::select! {
-            read = client.read(&mut up) => match read {
-                Ok(n) if n > 0 => {
-                    let left = in_requests.load(Ordering::SeqCst);
-                    if left > 0 && in_requests.fetch_sub(1, Ordering::SeqCst) == 1 {
-                        cuts = true;
-                    }
-                    if server.write_all(&up[..n]).await.is_err() {
-                        return;
-                    }
-                }
-                _ => return,
-            },
-            read = server.read(&mut down) => match read {
-                // The server has done it: its answer goes nowhere.
-                Ok(_) if cuts => return,
-                Ok(n) if n > 0 => {
-                    if client.write_all(&down[..n]).await.is_err() {
-                        return;
-                    }
-                }
-                _ => return,
-            },
-        }
-    }
-}
-
-async fn cut_store() -> (Cut, PostgresStore) {
-    let cut = Cut::start().await;
-    let options = PostgresStore::builder(&cut.url).schema(fresh_name()).max_connections(1);
+async fn cut_store() -> (Proxy, PostgresStore) {
+    let cut = Proxy::before(&url().await).await.unwrap();
+    let options = PostgresStore::builder(cut.url()).schema(fresh_name()).max_connections(1);
     let store = options.notifications(false).connect().await.unwrap();
     store.migrate().await.unwrap();
     // Statements are prepared: from here on an operation is one request.
@@ -96,7 +26,7 @@ async fn a_retry_after_a_lost_answer_finds_what_was_done() {
     let at = session("s");
     let lanes = ["a", "b", "c"].map(|id| event(id).target(Target::lane("c", id).unwrap()));
     let batch = Append::new(lanes).unwrap();
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.append(&at, batch.clone()).await.unwrap_err();
     assert_eq!((error.code(), error.outcome_unknown()), ("STORE_UNAVAILABLE", true), "{error}");
     let again = store.append(&at, batch).await.unwrap();
@@ -108,7 +38,7 @@ async fn a_retry_after_a_lost_answer_finds_what_was_done() {
     let done = complete(&heads[0]).events([event("k1"), event("k2")]).unwrap();
     // The pool's new connection has to prepare it first.
     let _ = store.complete_attempt(&session("warm"), complete(&heads[0])).await.unwrap();
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.complete_attempt(&at, done.clone()).await.unwrap_err();
     assert!(error.outcome_unknown(), "{error}");
     let again = store.complete_attempt(&at, done).await.unwrap().outcome.completed().unwrap();
@@ -122,7 +52,7 @@ async fn a_lost_answer_of_a_read_is_not_unknown() {
     let (cut, store) = cut_store().await;
     let at = session("warm");
     store.read(&at, ReadRange::default()).await.unwrap();
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.read(&at, ReadRange::default()).await.unwrap_err();
     assert!(error.is_retryable() && !error.outcome_unknown(), "{error}");
     assert_eq!(store.read(&at, ReadRange::default()).await.unwrap().head, 1);

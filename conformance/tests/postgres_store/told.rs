@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use a2_conformance::servers::fresh_name;
+use a2_conformance::servers::{Proxy, fresh_name};
 use a2_store_postgres::*;
 
-use crate::losses::Cut;
 use crate::util::*;
 
 /// So long that nobody finds anything by looking.
@@ -18,8 +17,8 @@ async fn two() -> (PostgresStore, PostgresStore) {
 }
 
 /// A handle whose answers can be lost, and two others. None finds anything by looking.
-async fn three() -> (Cut, PostgresStore, PostgresStore, PostgresStore) {
-    let (cut, schema) = (Cut::start().await, fresh_name());
+async fn three() -> (Proxy, PostgresStore, PostgresStore, PostgresStore) {
+    let (cut, schema) = (Proxy::before(&url().await).await.unwrap(), fresh_name());
     let options = |url: &str| {
         let options = PostgresStore::builder(url).schema(&schema).max_connections(1);
         options.polling(NEVER, NEVER)
@@ -28,7 +27,8 @@ async fn three() -> (Cut, PostgresStore, PostgresStore, PostgresStore) {
     let (other, watching) =
         (options(&direct).connect().await.unwrap(), options(&direct).connect().await.unwrap());
     other.migrate().await.unwrap();
-    (cut.clone(), options(&cut.url).connect().await.unwrap(), other, watching)
+    let store = options(cut.url()).connect().await.unwrap();
+    (cut, store, other, watching)
 }
 
 /// A redrive whose answer is lost, and how the same again is answered.
@@ -45,7 +45,7 @@ async fn a_redrive_that_was_answered_to_nobody() {
 
     let mut hints = watching.watch_pending(Served::ALL);
     heard(&other, &mut hints).await;
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.redrive(&at, redrive()).await.unwrap_err();
     assert!(error.outcome_unknown(), "{error}");
     while next(&mut hints).await.session != at {}
@@ -81,7 +81,7 @@ async fn timers_whose_events_were_answered_to_nobody() {
     assert_eq!(next(&mut stream).await.index, 2);
     let timer = Schedule::new("t", Duration::ZERO, event("fired")).unwrap();
     other.schedule(&at, timer).await.unwrap();
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.fire_timers(&at, fire()).await.unwrap_err();
     assert!(error.outcome_unknown(), "{error}");
     assert_eq!(next(&mut stream).await.id, "fired");
@@ -99,7 +99,7 @@ async fn presence_whose_writer_was_not_answered() {
     assert_eq!(next(&mut watch).await, PresenceChange::Rows(PresenceRows::new(Vec::new())));
     store.set_presence(&ns, update(1)).await.unwrap();
     assert!(matches!(next(&mut watch).await, PresenceChange::Patch(_)));
-    cut.after(1);
+    cut.lose_answer_in(1);
     let error = store.set_presence(&ns, update(2)).await.unwrap_err();
     assert!(error.outcome_unknown(), "{error}");
     let PresenceChange::Patch(patch) = next(&mut watch).await else { panic!("no patch") };

@@ -120,15 +120,15 @@ pub(super) fn found_by(
     let heads = untouched(view.history, view);
     for pass in passes.iter().filter(|pass| pass.end < view.history.drained_from) {
         // One that was there before the pass, and no clear that could have taken it away.
-        let there = heads.iter().find(|(since, _)| *since < pass.begin);
-        let cleared = |since: usize| {
+        let there = heads.iter().find(|(append, _)| append.ended_before(pass.begin));
+        let cleared = |append: &Op<'_>| {
             view.ops.iter().any(|op| {
                 matches!(op.asked, Asked::Clear { .. })
                     && op.begin < pass.end
-                    && op.end.is_none_or(|end| end > since)
+                    && !op.ended_before(append.begin)
             })
         };
-        if let Some((_, index)) = there.filter(|(since, _)| !cleared(*since)) {
+        if let Some((_, index)) = there.filter(|(append, _)| !cleared(append)) {
             found.unless(pass.listed.contains(session), Invariant::Pending, || {
                 format!("a pass did not find the head {index}")
             });
@@ -136,22 +136,25 @@ pub(super) fn found_by(
     }
 }
 
-/// Since when a head was there that nobody touched, and its index; the latest first.
-fn untouched(history: &History, view: &View<'_>) -> Vec<(usize, u64)> {
+/// The calls that were answered with the event of a head that nobody touched, and its index; the latest
+/// first.
+fn untouched<'a>(history: &History, view: &View<'a>) -> Vec<(Op<'a>, u64)> {
     let mut heads = Vec::new();
     for op in &view.ops {
-        let Some(end) = op.end.filter(|_| op.may_have_appended()) else { continue };
+        if op.end.is_none() || !op.may_have_appended() {
+            continue;
+        }
         for event in op.events() {
             let sends = view.sent.get(&event.id).map(Vec::as_slice).unwrap_or_default();
             let targets = sends.iter().flat_map(|(sent, _)| &sent.targets);
             let mut targets = targets.filter(|target| target.lane_name().is_none());
             if targets.any(|target| *target.consumer() == history.untouched) {
-                heads.push((end, event.index.get()));
+                heads.push((*op, event.index.get()));
             }
         }
     }
     // The latest is the one that the fewest clears could have taken away.
-    heads.sort_unstable_by(|a, b| b.cmp(a));
+    heads.sort_by_key(|(op, _)| std::cmp::Reverse(op.begin));
     heads
 }
 
