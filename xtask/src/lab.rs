@@ -1,8 +1,9 @@
-//! `cargo xtask conformance` and `cargo xtask bench`: the commands that have the stores linked in.
+//! `cargo xtask conformance`, `bench` and `faults`: the commands that have the stores linked in.
 
 mod bench;
 mod conformance;
 mod coverage;
+mod faults;
 #[cfg(feature = "servers")]
 mod servers;
 mod suite;
@@ -26,6 +27,11 @@ enum Command {
     Conformance(conformance::Args),
     /// Measure the backends beside the bare engines.
     Bench(bench::Args),
+    /// Harm what the stores stand on, and check what they did.
+    Faults(faults::Args),
+    /// What `faults` starts and kills.
+    #[command(hide = true)]
+    FaultsWorker(faults::worker::Args),
     /// Start real servers.
     #[cfg(feature = "servers")]
     Servers(servers::Args),
@@ -46,6 +52,8 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Conformance(args) => runtime.block_on(conformance::run(args)),
         Command::Bench(args) => runtime.block_on(bench::run(args)),
+        Command::Faults(args) => runtime.block_on(faults::run(args)),
+        Command::FaultsWorker(args) => runtime.block_on(faults::worker::run(args)),
         #[cfg(feature = "servers")]
         Command::Servers(args) => runtime.block_on(servers::run(args)),
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask`: what a contributor and CI run, as code, so that both run the same.
 //!
 //! This binary is small on purpose: it is built before anything else is checked, so it must not
-//! need the stores. What needs them (`conformance`, `bench`) is the binary `lab` of this package.
+//! need the stores. What needs them (`conformance`, `bench`, `faults`) is the binary `lab` of this package.
 
 mod ci;
 mod package;
@@ -40,6 +40,10 @@ enum Command {
     /// Measure the backends beside the bare engines (`--help` for its options).
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
+    /// Kill servers and processes, cut connections and check what the stores did meanwhile
+    /// (`--help` for its options).
+    #[command(disable_help_flag = true)]
+    Faults(Forwarded),
     /// Start real servers until Ctrl-C, or while a command runs (`--help` for its options).
     #[command(disable_help_flag = true)]
     Servers(Forwarded),
@@ -80,6 +84,12 @@ fn dispatch(command: Command) -> Result<()> {
             let mut cargo_args = vec!["--profile", "bench"];
             cargo_args.extend(features.iter().flat_map(|features| ["--features", features]));
             run::lab(&root, "bench", &forwarded.args, &cargo_args)
+        }
+        Command::Faults(forwarded) => {
+            let features = run::suite_features(&forwarded.args);
+            let cargo_args = features.as_deref().map(|features| ["--features", features]);
+            let cargo_args = cargo_args.as_ref().map_or(&[][..], |args| &args[..]);
+            run::lab(&root, "faults", &forwarded.args, cargo_args)
         }
         Command::Servers(forwarded) => {
             let features = run::servers_features(&forwarded.args);
