@@ -54,6 +54,18 @@ impl Arguments {
     }
 }
 
+/// Not every example has a file beside its store.
+#[allow(dead_code)]
+impl Arguments {
+    /// A file beside the store's, or beside this program when the store is a server.
+    pub(crate) fn beside(&self, extension: &str) -> Result<String> {
+        if self.store.contains("://") {
+            return file(std::env::current_exe()?.with_extension(extension));
+        }
+        file(PathBuf::from(&self.store).with_extension(extension))
+    }
+}
+
 fn file(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().or_else(|path| bail!("{} is no text", path.display()))
 }

@@ -129,7 +129,7 @@ impl Example {
 }
 
 fn remove(database: &Path) {
-    for ending in ["db", "db-wal", "db-shm"] {
+    for ending in ["db", "db-wal", "db-shm", "sales.db", "sales.db-wal", "sales.db-shm"] {
         let _ = fs::remove_file(database.with_extension(ending));
     }
 }

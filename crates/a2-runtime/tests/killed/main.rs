@@ -4,4 +4,5 @@
 
 mod killing;
 mod orders;
+mod sales;
 mod webhooks;
