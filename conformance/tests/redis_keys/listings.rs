@@ -35,6 +35,12 @@ async fn a_page_looks_past_what_is_others_work() {
     assert_eq!(found, ["s250", "s750", "s1250"].map(str::to_owned).into());
 }
 
+/// When there is something to do in the pending sessions, at the earliest.
+async fn listed(store: &RedisStore) -> Vec<i64> {
+    let pending = store.pending(PendingPage::default()).await.unwrap();
+    pending.sessions.iter().map(|session| session.not_before.as_millis()).collect()
+}
+
 #[tokio::test]
 async fn a_session_stays_pending_until_its_last_head_and_timer_are_gone() {
     let space = Space::new().await;
@@ -47,10 +53,16 @@ async fn a_session_stays_pending_until_its_last_head_and_timer_are_gone() {
     let heads = store.claim_available(&s, claim).await.unwrap().into_heads();
     let done = CompleteAttempt::new(heads[0].head.clone(), 1);
     let _ = store.complete_attempt(&s, done).await.unwrap();
+    assert_eq!(listed(&store).await, [1_000_100]);
     assert_eq!(space.entries("P").await, 1);
     clock.advance(std::time::Duration::from_millis(100));
     let _ = store.fire_timers(&s, FireTimers::new()).await.unwrap();
+    assert_eq!(space.entries("P").await, 1, "it goes when it is looked at");
+    assert_eq!(listed(&store).await, [0; 0]);
     assert_eq!(space.entries("P").await, 0);
+    let one = Append::one(event("f").target(to("c"))).unwrap();
+    let _ = store.append(&s, one).await.unwrap();
+    assert_eq!(listed(&store).await, [1_000_100], "and comes back");
     assert_eq!(space.entries("S").await, 1);
 }
 
@@ -67,7 +79,8 @@ async fn a_timer_of_the_lifetime_keeps_its_session_pending() {
     let heads = store.claim_available(&s, claim).await.unwrap().into_heads();
     let done = CompleteAttempt::new(heads[0].head.clone(), 1);
     let _ = store.complete_attempt(&s, done).await.unwrap();
-    assert_eq!(space.entries("P").await, 1, "its timer is still to fire");
+    assert_eq!(listed(&store).await, [1_000_100], "its timer is still to fire");
     clear(&store, &s).await;
-    assert_eq!(space.entries("P").await, 0, "which the clear dropped");
+    assert_eq!(listed(&store).await, [0; 0], "which the clear dropped");
+    assert_eq!(space.entries("P").await, 0);
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod listings;
+mod plain;
 mod presence;
 mod reclaiming;
 mod scripts;

@@ -62,7 +62,7 @@ async fn nothing_of_an_earlier_lifetime_is_left() {
         .iter()
         .filter_map(|key| key.split(":").nth(2)?.chars().next())
         .collect();
-    assert_eq!(letters.iter().collect::<String>(), "Zbcdefijklnorstvwxyz");
+    assert_eq!(letters.iter().collect::<String>(), "Zcdefhjklortvwxyz");
     clear(&store, &s).await;
     let _ = store.append(&s, Append::one(event("new").target(to("c"))).unwrap()).await.unwrap();
     let _ = store.schedule(&s, timer("kept", 1_000)).await.unwrap();
@@ -121,8 +121,8 @@ async fn a_call_of_reclaim_deletes_a_bounded_batch() {
     let mut deleted = 0;
     loop {
         let done = store.reclaim(&s).await.unwrap();
-        // A key goes whole, and the largest here is a chunk's.
-        assert!(done.deleted <= 256 + 2_000, "{done:?}");
+        // A key goes whole, and the largest here is the session's, with its ids and the lane's links.
+        assert!(done.deleted <= 256 + 2_500, "{done:?}");
         deleted += done.deleted;
         if done.done {
             break;

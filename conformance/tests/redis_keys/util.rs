@@ -30,6 +30,15 @@ impl Space {
         RedisStore::builder(self.server.url()).prefix(&self.prefix).connections(1)
     }
 
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// A store with other options.
+    pub(crate) async fn with(&self, f: impl FnOnce(RedisBuilder) -> RedisBuilder) -> RedisStore {
+        f(self.builder()).connect().await.unwrap()
+    }
+
     /// A store whose clock is the server's.
     pub(crate) async fn store(&self) -> RedisStore {
         self.builder().connect().await.unwrap()

@@ -4,7 +4,7 @@
 
 local id, expected, cause = take(), tonumber(take()), take()
 if clear > 0 and (expected and expected + 1 == clear
-  or tonumber(call('HGET', life_key('i'), id) or nil) == clear)
+  or call('HGET', KEYS[1], 'i' .. id) == pack('>I8', clear))
 then
   return { 'already', head, clear }
 end
@@ -22,15 +22,15 @@ if head + 1 > 9007199254740991 then
 end
 -- Which lifetime, its last index, and how far reclaim got.
 call('RPUSH', session_key('u'), pack('>I8I8I8', clear, head, 0))
+call('RENAME', KEYS[1], life_key('m'))
 head = head + 1
 clear = head
 lifetime = session .. '\0' .. format('%d', clear)
-live, pinned, live_by = 0, 0, {}
+live, pinned, counts = 0, 0, {}
 local entry = pack(HEADER, head, now, #id, 8, 0, 4) .. id .. 'a2.clearnull'
 call('RPUSH', chunk_key('l', floor(head / CHUNK)), entry)
-call('HSET', life_key('i'), id, head)
+changed[1], changed[2], put = 'i' .. id, pack('>I8', head), 2
 drop_ahead()
 finish()
-forget_if_idle()
 publish('a', head, { entry })
 return { 'cleared', head, clear }

@@ -1,33 +1,25 @@
--- Completes an attempt: head, attempt, through (empty: none), what is served, the returned events,
--- then 1 and a claim, or 0. Answers the outcome and the claim's answer or nothing. Outcomes:
--- 'completed' (head, clear, at, pending), 'replayed' (…, entries), 'superseded', 'not_found',
--- 'beyond' (head: of through), 'partial_duplicate' (ids), 'full', 'corrupt' (index).
+-- Completes an attempt: what it returns, with the head, the attempt and through (empty: none), then 1 and
+-- a claim, or 0. Answers the outcome and the claim's answer or nothing. Outcomes: 'completed' (head,
+-- clear, at, pending), 'replayed' (…, entries), 'superseded', 'not_found', 'beyond' (head: of through),
+-- 'partial_duplicate' (ids), 'full', 'corrupt' (index).
 
--- The plain path has completed it and left the claim.
-if outcome then
-  argument = claim_at - 1
-  local claimed = claim_heads(take_claim())
-  finish()
-  return { outcome, claimed }
-end
-
-local name, attempt, through = take(), tonumber(take()), tonumber(take())
-local served = take_served()
-local events = take_events()
+local name, attempt, through = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+argument = batch_end
 local claim = take() == '1' and take_claim()
 
 -- The events that a completion returned which was done already, when they are these.
 local function returned_before(done)
   local entries = {}
-  if done.count ~= #events then
+  if done.count ~= events then
     return nil
   end
-  for at, event in ipairs(events) do
+  for at = 1, events do
     local entry = event_at(done.after + at)
     if not entry then
       return nil, done.after + at
     end
-    if string.sub(entry, HEADER_BYTES + 1, HEADER_BYTES + from_bytes('>I2', entry, 17)) ~= event.id then
+    local id = sub(entry, HEADER_BYTES + 1, HEADER_BYTES + from_bytes('>I2', entry, 17))
+    if id ~= sub(args[ids_at + at], 2) then
       return nil
     end
     entries[at] = entry
@@ -45,9 +37,9 @@ local function complete()
     if missing then
       return { 'corrupt', missing }
     elseif not entries then
-      return { 'partial_duplicate', owned_ids(events, (owners(events))) }
+      return { 'partial_duplicate', owned_ids() }
     end
-    return { 'replayed', head, clear, now, has_pending(served), entries }
+    return { 'replayed', head, clear, now, has_pending(), entries }
   end
   if what ~= 'row' or row.status ~= LIVE or row.attempts ~= attempt or not row.holder then
     return { 'superseded' }
@@ -55,22 +47,22 @@ local function complete()
   if through and through > head then
     return { 'beyond', head }
   end
-  local found, count = owners(events)
+  local _, count = owners()
   if count > 0 then
-    return { 'partial_duplicate', owned_ids(events, found) }
+    return { 'partial_duplicate', owned_ids() }
   end
-  if head + #events > 9007199254740991 then
+  if head + events > 9007199254740991 then
     return { 'full' }
   end
   local _, _, _, index = split(name)
-  if not finish_head(name, row, log, attempt, through or index, events, served) then
+  if not finish_head(name, row, log, attempt, through or index) then
     return { 'corrupt', index }
   end
-  flush_live()
-  return { 'completed', head, clear, now, has_pending(served) }
+  return { 'completed', head, clear, now, has_pending() }
 end
 
-local outcome = complete()
+-- The plain path may have completed it and left the claim.
+outcome = outcome or complete()
 local status, claimed = outcome[1], false
 if claim and (status == 'completed' or status == 'replayed' or status == 'superseded') then
   claimed = claim_heads(claim)

@@ -9,27 +9,12 @@ local function names_in(key)
   return call('ZRANGEBYLEX', key, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, limit + 1)
 end
 
--- Two lists in order as one, up to the limit; answers also whether that leaves some out.
-local function merge(a, b)
-  local merged, i, j = {}, 1, 1
-  while #merged < limit and (a[i] or b[j]) do
-    if not b[j] or (a[i] and is_before(a[i], b[j])) then
-      merged[#merged + 1] = a[i]
-      i = i + 1
-    else
-      merged[#merged + 1] = b[j]
-      j = j + 1
-    end
-  end
-  return merged, (a[i] or b[j]) and 1 or 0
-end
-
 -- The names of some kind without what stands for the kind, as fields of a hash; and their values.
-local function records(key, found, kind)
+local function read_records(key, found, kind, prefix)
   local fields, cursors = {}, {}
   for _, cursor in ipairs(found) do
     if cursor.kind == kind then
-      fields[#fields + 1] = cursor.consumer .. '\0' .. cursor.name
+      fields[#fields + 1] = prefix .. cursor.consumer .. '\0' .. cursor.name
       cursors[#cursors + 1] = cursor
     end
   end
@@ -38,7 +23,7 @@ local function records(key, found, kind)
   end
 end
 
-local names, more = merge(names_in(life_key('o')), names_in(session_key('q')))
+local names, more = merged(names_in(life_key('o')), names_in(session_key('q')), limit, is_before)
 local found = {}
 for at, name in ipairs(names) do
   local stop = string.find(name, '\0', 1, true)
@@ -47,8 +32,8 @@ for at, name in ipairs(names) do
     name = string.sub(name, stop + 2),
   }
 end
-records(life_key('n'), found, '1')
-records(session_key('g'), found, '2')
+read_records(KEYS[1], found, '1', 'n')
+read_records(session_key('g'), found, '2', '')
 local fields, heads = {}, {}
 for _, cursor in ipairs(found) do
   local name

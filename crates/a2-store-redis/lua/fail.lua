@@ -25,7 +25,7 @@ local function fail()
     return { 'superseded' }
   end
   local kind, consumer, cursor, index = split(name)
-  local held, member = named_key('b', consumer), member_of(kind, cursor, index)
+  local set, member = named_key('f', consumer), member_of(kind, cursor, index)
   row.failures = row.failures + 1
   row.failed_at, row.failed_attempt, row.error, row.holder = now, attempt, true, false
   row.expires = false
@@ -36,16 +36,14 @@ local function fail()
   end
   call('HSET', row_key(index), name, write_row(row), '!' .. name, text)
   if row.expires then
-    call('ZADD', held, row.expires, member)
-    return present(row)
-  end
-  call('ZREM', held, member)
-  if row.status == DEAD then
+    call('ZADD', set, row.expires - HELD, member)
+  elseif row.status == DEAD then
+    call('ZREM', set, member)
     call('ZADD', life_key('x'), index, dead_member(kind, consumer, cursor, index))
     count_live(consumer, -1)
     release_pins(name)
   else
-    call('ZADD', named_key('f', consumer), index, member)
+    call('ZADD', set, index, member)
   end
   return present(row)
 end
@@ -53,7 +51,6 @@ end
 local outcome = fail()
 local claimed = false
 if claim and outcome[1] ~= 'not_found' then
-  flush_live()
   claimed = claim_heads(claim)
 end
 finish()

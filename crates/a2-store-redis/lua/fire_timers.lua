@@ -1,16 +1,16 @@
--- Appends the events of due timers, in order of due time and key: limit, what is served. What does not
--- fit a batch waits for the next call; an id that is owned already counts as fired. Answers 'fired'
--- (head, clear, at, pending, entries) or 'full'.
+-- Appends the events of due timers, in order of due time and key: what is served, with the limit. What
+-- does not fit a batch waits for the next call; an id that is owned already counts as fired. Answers
+-- 'fired' (head, clear, at, pending, entries) or 'full'.
 
-local limit, served = tonumber(take()), take_served()
-local due = {}
-for _, where in ipairs({ BOUND, KEPT }) do
-  local keys = call('ZRANGEBYSCORE', where('t'), '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+local limit = tonumber(ARGV[5])
+local function due_in(where)
+  local keys, due = call('ZRANGEBYSCORE', where('t'), '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit), {}
   for at = 1, #keys, 2 do
     due[#due + 1] = { key = keys[at], at = tonumber(keys[at + 1]), where = where }
   end
+  return due
 end
-table.sort(due, function(a, b)
+local due = merged(due_in(BOUND), due_in(KEPT), limit, function(a, b)
   if a.at ~= b.at then
     return a.at < b.at
   end
@@ -19,8 +19,7 @@ end)
 
 local fired, found, ids = { [BOUND] = {}, [KEPT] = {} }, {}, {}
 local bytes, targets = 0, 0
-for at = 1, math.min(#due, limit) do
-  local timer = due[at]
+for at, timer in ipairs(due) do
   local record = call('HGET', timer.where('v'), timer.key)
   local event = event_of(record)
   bytes = bytes + #record
@@ -34,22 +33,26 @@ for at = 1, math.min(#due, limit) do
     found[#found + 1] = event
   end
 end
-local events, owned = {}, (owners(found))
+local fields = {}
+for at, event in ipairs(found) do
+  fields[at] = 'i' .. event.id
+end
+local owned, new = #fields > 0 and get_many(KEYS[1], fields) or {}, {}
 for at, event in ipairs(found) do
   if not owned[at] then
-    events[#events + 1] = event
+    new[#new + 1] = event
   end
 end
-if head + #events > 9007199254740991 then
+if head + #new > 9007199254740991 then
   return { 'full' }
 end
 remove_timers(BOUND, fired[BOUND])
 remove_timers(KEPT, fired[KEPT])
 local before, entries = head, {}
-store(events, nil, served)
-finish()
-if #due > 0 then
-  forget_if_idle()
+if #new > 0 then
+  batch_of(new)
+  store_all()
 end
-events_between(before, head, #events, math.huge, entries)
-return { 'fired', head, clear, now, has_pending(served), entries }
+finish()
+events_between(before, head, #new, math.huge, entries)
+return { 'fired', head, clear, now, has_pending(), entries }

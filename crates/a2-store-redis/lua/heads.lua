@@ -3,8 +3,7 @@
 
 local answer = { 'heads' }
 for at = 1, tonumber(take()) do
-  local state = call('HMGET', key_of('m', take()), 'head', 'clear')
-  answer[at * 2] = tonumber(state[1] or nil) or 0
-  answer[at * 2 + 1] = tonumber(state[2] or nil) or 0
+  local head, clear = state_of(take())
+  answer[at * 2], answer[at * 2 + 1] = head, clear
 end
 return answer

@@ -1,13 +1,12 @@
 -- A page of the partition's pending sessions: after this name (empty: from the first), how many to look
 -- at, number of served consumers (-1: all), and those. Answers 'pending', whether there are more, the
 -- last name that was looked at, and for each session where they or a timer have something to do its
--- name and when that is at the earliest.
+-- name and when that is at the earliest. Sessions without either go from the list.
 
 local after, limit, count = take(), tonumber(take()), tonumber(take())
-local consumers, served = count >= 0 and {} or nil, {}
+local consumers = count >= 0 and {} or nil
 for at = 1, count do
   consumers[at] = take()
-  served[consumers[at]] = true
 end
 local calls = CALLS
 -- More consumers than this are not looked at one by one.
@@ -22,55 +21,71 @@ end
 
 -- The served consumers that have a live head in a session; nothing when there are too many.
 local function live_consumers(name, life)
-  local counted, found = life_key_of('s', name, life), {}
-  local size = call('HLEN', counted)
+  local known, found, fields = consumers, {}, {}
   calls = calls - 2
-  if consumers and size > #consumers then
-    calls = calls - floor(#consumers / 16)
-    for at, number in ipairs(#consumers > 0 and call('HMGET', counted, unpack(consumers)) or {}) do
-      if number and tonumber(number) > 0 then
-        found[#found + 1] = consumers[at]
-      end
+  if not known then
+    known = call('ZRANGE', life_key_of('h', name, life), 0, MANY)
+    if #known > MANY then
+      return nil
     end
-    return found
   end
-  if size > MANY then
-    return nil
+  calls = calls - floor(#known / 16)
+  for at, consumer in ipairs(known) do
+    fields[at] = 's' .. consumer
   end
-  calls = calls - floor(size / 16)
-  local counts = call('HGETALL', counted)
-  for at = 1, #counts, 2 do
-    if tonumber(counts[at + 1]) > 0 and (not consumers or served[counts[at]]) then
-      found[#found + 1] = counts[at]
+  for at, number in ipairs(#fields > 0 and call('HMGET', key_of('m', name), unpack(fields)) or {}) do
+    if number and tonumber(number) > 0 then
+      found[#found + 1] = known[at]
     end
   end
   return found
 end
 
+-- Nothing is pending in a session: it is taken off the list. Should that be refused, it stays.
+local function forget(name, head, clear, pinned)
+  local key, done = key_of('m', name), nil
+  if head == 0 then
+    done = redis.pcall('UNLINK', key)
+  else
+    done = redis.pcall('HSET', key, 'h', pack(STATE, head, clear, 0, pinned, 0))
+  end
+  if type(done) ~= 'table' then
+    redis.pcall('ZREM', base .. 'P', name)
+  end
+end
+
 local function not_before(name)
   calls = calls - 1
-  local state = call('HMGET', key_of('m', name), 'clear', 'live')
-  local life, live = tonumber(state[1] or nil) or 0, tonumber(state[2] or nil) or 0
-  local soonest = first_of(life_key_of('t', name, life), first_of(key_of('t', name)))
+  local head, clear, live, pinned = state_of(name)
+  local soonest = first_of(life_key_of('t', name, clear), first_of(key_of('t', name)))
   if live == 0 then
+    if not soonest then
+      calls = calls - 2
+      forget(name, head, clear, pinned)
+    end
     return soonest
   end
-  local found = live_consumers(name, life)
+  local found = live_consumers(name, clear)
   if not found then
     return math.min(soonest or now, now)
   end
   for _, consumer in ipairs(found) do
+    local set = life_key_of('f', name, clear) .. '\0' .. consumer
     calls = calls - 1
-    if call('EXISTS', life_key_of('f', name, life) .. '\0' .. consumer) == 1 then
+    -- Free heads stand by their index, after the held ones by their expiry less 2^53.
+    local score = tonumber(call('ZRANGE', set, -1, -1, 'WITHSCORES')[2])
+    if score and score > 0 then
       return math.min(soonest or now, now)
+    elseif score then
+      local expires = tonumber(call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]) + 9007199254740992
+      soonest = math.min(soonest or expires, expires)
     end
-    soonest = first_of(life_key_of('b', name, life) .. '\0' .. consumer, soonest)
   end
   return soonest
 end
 
 local from = after == '' and '-' or '(' .. after
-local names = call('ZRANGEBYLEX', KEYS[3], from, '+', 'LIMIT', 0, limit)
+local names = call('ZRANGEBYLEX', base .. 'P', from, '+', 'LIMIT', 0, limit)
 local answer = { 'pending', #names == limit and 1 or 0, after }
 for _, name in ipairs(names) do
   if calls <= 0 then

@@ -99,16 +99,15 @@ end
 
 local function drop_consumers()
   return drain(function()
-    return call('HRANDFIELD', old_key('s'), 16)
+    return call('ZRANGE', old_key('h'), 0, 15)
   end, function(consumer)
     drop(old_key('f', consumer))
-    drop(old_key('b', consumer))
-    call('HDEL', old_key('s'), consumer)
+    call('ZREM', old_key('h'), consumer)
   end)
 end
 
 local function drop_rest()
-  for letter in string.gmatch('inxokjcv', '.') do
+  for letter in string.gmatch('mxokjcv', '.') do
     if not may_go_on() then
       return false
     end

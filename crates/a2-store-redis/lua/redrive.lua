@@ -1,15 +1,14 @@
--- Redrives a dead letter: head, whether it is skipped (1) or tried again (0), what is served. Answers
+-- Redrives a dead letter: what is served, with the head and whether it is skipped (1) or tried again (0). Answers
 -- 'redriven' or 'not_dead' with whether there is pending work; or 'corrupt' and an index.
 
-local name, skip = take(), take() == '1'
-local served = take_served()
+local name, skip = ARGV[5], ARGV[6] == '1'
 local what, row, log = place(name)
 if what ~= 'row' or row.status ~= DEAD then
-  return { 'not_dead', has_pending(served) }
+  return { 'not_dead', has_pending() }
 end
 local kind, consumer, cursor, index = split(name)
 if skip then
-  if not finish_head(name, row, log, nil, index, {}, served) then
+  if not finish_head(name, row, log, nil, index) then
     return { 'corrupt', index }
   end
 else
@@ -20,4 +19,4 @@ else
 end
 finish()
 publish('h', head, {})
-return { 'redriven', has_pending(served) }
+return { 'redriven', has_pending() }

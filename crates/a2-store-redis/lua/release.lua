@@ -2,7 +2,7 @@
 -- each whether it was released, 1 or 0.
 
 local holder, count = take(), tonumber(take())
-local outcomes, rows, held, free = {}, {}, {}, {}
+local outcomes, rows, free = {}, {}, {}
 local seen = {}
 for at = 1, count do
   local attempt, name = tonumber(take()), take()
@@ -15,16 +15,12 @@ for at = 1, count do
     seen[name] = true
     row.holder, row.expires = false, false
     add(rows, row_key(index), name, write_row(row))
-    add(held, consumer, member_of(kind, cursor, index))
     add(free, consumer, index, member_of(kind, cursor, index))
     outcomes[at] = 1
   end
 end
 for key, list in pairs(rows) do
   each_many('HSET', key, list)
-end
-for consumer, list in pairs(held) do
-  each_many('ZREM', named_key('b', consumer), list)
 end
 for consumer, list in pairs(free) do
   each_many('ZADD', named_key('f', consumer), list)

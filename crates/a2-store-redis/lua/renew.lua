@@ -18,7 +18,7 @@ for at = 1, count do
       local kind, consumer, cursor, index = split(name)
       row.expires = now + ttl
       add(rows, row_key(index), name, write_row(row))
-      add(held, consumer, row.expires, member_of(kind, cursor, index))
+      add(held, consumer, row.expires - HELD, member_of(kind, cursor, index))
       outcomes[at] = 1
     end
   end
@@ -27,6 +27,6 @@ for key, list in pairs(rows) do
   each_many('HSET', key, list)
 end
 for consumer, list in pairs(held) do
-  each_many('ZADD', named_key('b', consumer), list)
+  each_many('ZADD', named_key('f', consumer), list)
 end
 return outcomes

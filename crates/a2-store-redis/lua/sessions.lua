@@ -4,10 +4,9 @@
 local after, limit = take(), tonumber(take())
 local from = after == '' and '-' or '(' .. after
 local answer = { 'sessions' }
-for _, name in ipairs(call('ZRANGEBYLEX', KEYS[2], from, '+', 'LIMIT', 0, limit)) do
-  local state = call('HMGET', key_of('m', name), 'head', 'clear')
-  answer[#answer + 1] = name
-  answer[#answer + 1] = tonumber(state[1]) or 0
-  answer[#answer + 1] = tonumber(state[2] or nil) or 0
+for _, name in ipairs(call('ZRANGEBYLEX', base .. 'S', from, '+', 'LIMIT', 0, limit)) do
+  local head, clear = state_of(name)
+  local size = #answer
+  answer[size + 1], answer[size + 2], answer[size + 3] = name, head, clear
 end
 return answer

@@ -1,5 +1,4 @@
--- Sets and removes a participant's fields. KEYS: the namespace, its partition's sessions and pending
--- sessions, a key that never exists. Namespace, participant, what it has seen (-1: nothing), ttl in ms,
+-- Sets and removes a participant's fields. The key is the namespace's. Namespace, participant, what it has seen (-1: nothing), ttl in ms,
 -- the number of fields, and for each its name, 1 and a value or 0. Answers 'set', when, when the fields
 -- go, whether a field that did not change goes sooner than before, the fields that changed and those
 -- that were removed.
@@ -82,7 +81,7 @@ end
 
 if ARGV[2] ~= '' and (#told > 0 or sooner == 1) then
   local message = {
-    'p', ARGV[4],
+    'p', ARGV[3],
     pack('>i8i8i8BI2I2I2', now, expires, seen, sooner, #namespace, #participant, #told),
     namespace, participant,
   }
@@ -91,6 +90,6 @@ if ARGV[2] ~= '' and (#told > 0 or sooner == 1) then
     local size = field.value and (bytes <= INLINE and #value or -2) or -1
     message[#message + 1] = pack('>I2i4', #field.name, size) .. field.name .. value
   end
-  redis.pcall(ARGV[2], ARGV[3], table.concat(message))
+  redis.pcall(ARGV[2], base .. 'w', table.concat(message))
 end
 return { 'set', now, expires, sooner, changed, removed }

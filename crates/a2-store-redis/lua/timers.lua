@@ -2,18 +2,18 @@
 -- Answers 'timers', whether there are more, and for each its key and record.
 
 local after, limit = take(), tonumber(take())
-local found = {}
-for _, where in ipairs({ BOUND, KEPT }) do
-  local from = after == '' and '-' or '(' .. after
-  for _, key in ipairs(call('ZRANGEBYLEX', where('c'), from, '+', 'LIMIT', 0, limit + 1)) do
-    found[#found + 1] = { key = key, where = where }
+local function keys_in(where)
+  local from, found = after == '' and '-' or '(' .. after, {}
+  for at, key in ipairs(call('ZRANGEBYLEX', where('c'), from, '+', 'LIMIT', 0, limit + 1)) do
+    found[at] = { key = key, where = where }
   end
+  return found
 end
-table.sort(found, function(a, b)
+local found, more = merged(keys_in(BOUND), keys_in(KEPT), limit, function(a, b)
   return is_before(a.key, b.key)
 end)
-local answer, bytes = { 'timers', #found > limit and 1 or 0 }, READ_BYTES
-for at = 1, math.min(#found, limit) do
+local answer, bytes = { 'timers', more }, READ_BYTES
+for at = 1, #found do
   if bytes < 0 then
     answer[2] = 1
     break

@@ -3,5 +3,4 @@
 if not remove_timer(take()) then
   return { 'unscheduled', 0 }
 end
-forget_if_idle()
 return { 'unscheduled', 1 }

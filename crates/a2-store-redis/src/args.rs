@@ -75,29 +75,15 @@ impl Args {
 
     /// A cause, or nothing.
     pub(crate) fn cause(&mut self, cause: Option<&Cause>) {
+        self.push_cause(cause);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn push_cause(&mut self, cause: Option<&Cause>) {
         if let Some(cause) = cause {
             let attempt = cause.attempt.min(EXACT.unsigned_abs());
             self.bytes.extend_from_slice(&attempt.to_be_bytes());
             self.push_head(&cause.head);
-        }
-        self.ends.push(self.bytes.len());
-    }
-
-    /// What a deployment serves.
-    pub(crate) fn served(&mut self, served: &Served) {
-        let Some(entries) = served.entries() else { return self.number(-1) };
-        self.count(entries.len());
-        for entry in entries {
-            self.push(entry.consumer().as_str());
-            self.optional(entry.failure_budget());
-            let Some(log) = entry.declaration() else {
-                self.flag(false);
-                continue;
-            };
-            self.flag(true);
-            self.push(log.name().as_str());
-            self.flag(log.is_backfill());
-            self.types(log.log_types());
         }
     }
 
@@ -111,20 +97,55 @@ impl Args {
         self.ends.push(self.bytes.len());
     }
 
-    /// Events with their targets.
-    pub(crate) fn events(&mut self, events: &[NewEvent]) {
-        self.count(events.len());
-        for event in events {
-            self.event(event);
-        }
+    /// The numbers in 4 bytes each.
+    pub(crate) fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        self.bytes.extend(numbers.into_iter().flat_map(u32::to_be_bytes));
+        self.ends.push(self.bytes.len());
     }
 
-    /// An event with its targets.
+    /// Bytes one after the other, as one.
+    pub(crate) fn parts<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) {
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The field that leads to what is queued behind a head.
+    pub(crate) fn queued(&mut self, head: &HeadRef) {
+        self.bytes.push(b'>');
+        self.head(head);
+    }
+
+    /// An event's entry in the log after its index and time.
+    pub(crate) fn entry(&mut self, event: &NewEvent, cause: Option<&Cause>, has_payload: bool) {
+        let id = event.event_id().map_or("", |id| id.as_str());
+        let (event_type, payload) = (event.event_type().as_str(), event.payload().as_str());
+        // Names and payloads are limited to less.
+        let short = |len: usize| u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
+        let long = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+        self.bytes.extend_from_slice(&short(id.len()));
+        self.bytes.extend_from_slice(&short(event_type.len()));
+        let of_cause = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&long(payload.len()));
+        self.bytes.extend_from_slice(id.as_bytes());
+        self.bytes.extend_from_slice(event_type.as_bytes());
+        let before = self.bytes.len();
+        self.push_cause(cause);
+        let size = long(self.bytes.len() - before);
+        self.bytes[of_cause..of_cause + 4].copy_from_slice(&size);
+        if has_payload {
+            self.bytes.extend_from_slice(payload.as_bytes());
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    /// A timer's event with its targets.
     pub(crate) fn event(&mut self, event: &NewEvent) {
         // Every event of a request that could be built has an id.
         self.push(event.event_id().map_or("", |id| id.as_str()));
         self.push(event.event_type().as_str());
-        self.cause(event.event_cause());
         self.push(event.payload().as_str());
         self.count(event.target_list().len());
         for target in event.target_list() {
@@ -141,10 +162,32 @@ impl Args {
         self.index(claim.end());
         self.count(claim.max_run());
         self.optional(claim.budget());
-        self.served(claim.served_list());
+        self.claimed(claim.served_list());
         self.count(claim.excluded().len());
         for cursor in claim.excluded() {
             self.cursor(cursor);
+        }
+    }
+
+    /// What a claim serves, in the order of consumers.
+    fn claimed(&mut self, served: &Served) {
+        let Some(entries) = served.entries() else { return self.number(-1) };
+        let mut entries: Vec<_> = entries.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.consumer().as_str());
+        self.count(entries.len());
+        for entry in &entries {
+            self.push(entry.consumer().as_str());
+        }
+        for entry in &entries {
+            self.optional(entry.failure_budget());
+        }
+        self.count(entries.iter().filter(|entry| entry.declaration().is_some()).count());
+        for entry in entries {
+            if let Some(log) = entry.declaration() {
+                self.push(entry.consumer().as_str());
+                self.push(log.name().as_str());
+                self.types(log.log_types());
+            }
         }
     }
 
@@ -167,12 +210,29 @@ impl Args {
     }
 
     /// As the driver takes them.
-    pub(crate) fn into_values(self) -> impl Iterator<Item = Value> {
-        let bytes = Bytes::from(self.bytes);
+    pub(crate) fn sealed(self) -> Sealed {
+        Sealed { bytes: self.bytes.into(), ends: self.ends }
+    }
+}
+
+/// Arguments that are complete.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    bytes: Bytes,
+    ends: Vec<usize>,
+}
+
+impl Sealed {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// As the driver takes them.
+    pub(crate) fn values(&self) -> impl Iterator<Item = Value> {
         let mut start = 0;
-        self.ends.into_iter().map(move |end| {
-            let value = bytes.slice(start..end);
-            start = end;
+        self.ends.iter().map(move |end| {
+            let value = self.bytes.slice(start..*end);
+            start = *end;
             Value::Bytes(value)
         })
     }

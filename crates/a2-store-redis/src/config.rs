@@ -36,6 +36,7 @@ pub struct RedisBuilder {
     pub(crate) copies: Option<Copies>,
     pub(crate) allow_eviction: bool,
     pub(crate) require_append_only: bool,
+    pub(crate) general: bool,
     pub(crate) limits: StoreLimits,
 }
 
@@ -54,6 +55,7 @@ impl RedisBuilder {
             copies: None,
             allow_eviction: false,
             require_append_only: false,
+            general: false,
             limits: StoreLimits::ABSOLUTE,
         }
     }
@@ -142,6 +144,13 @@ impl RedisBuilder {
     /// another one under the same prefix has its own.
     pub fn limits(mut self, limits: StoreLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Leaves out what goes ahead of the general paths of the scripts: to compare them.
+    #[doc(hidden)]
+    pub fn general_paths(mut self, general: bool) -> Self {
+        self.general = general;
         self
     }
 

@@ -87,6 +87,8 @@ pub(crate) struct DbOptions {
     pub(crate) copies: Option<Copies>,
     /// Names the store among those that tell.
     pub(crate) source: Bytes,
+    /// Scripts leave out their plain paths.
+    pub(crate) general: bool,
 }
 
 impl Db {
@@ -129,29 +131,38 @@ impl Db {
     ) -> Result<Frame> {
         let options = &self.0.options;
         let until = Instant::now() + options.timeout;
-        let prelude = [
-            first,
-            partition.sessions.clone(),
-            partition.pending.clone(),
-            partition.guard.clone(),
-            now.map_or_else(Bytes::new, |now| now.to_string().into()),
-            Bytes::from_static(options.publish.command().as_bytes()),
-            partition.channel.clone(),
-            options.source.clone(),
-        ];
-        let mut values = vec![script.sha.clone().into(), Value::Bytes(Bytes::from_static(b"4"))];
-        values.extend(prelude.into_iter().map(Value::Bytes));
-        values.extend(args.into_values());
+        let args = args.sealed();
+        let now = now.map_or_else(Bytes::new, |now| now.to_string().into());
+        let values = |script: &Bytes| {
+            let prelude = [
+                script.clone(),
+                Bytes::from_static(b"2"),
+                first.clone(),
+                partition.guard.clone(),
+                now.clone(),
+                Bytes::from_static(options.publish.command().as_bytes()),
+                options.source.clone(),
+            ];
+            let mut values = Vec::with_capacity(prelude.len() + args.len());
+            values.extend(prelude.into_iter().map(Value::Bytes));
+            values.extend(args.values());
+            values
+        };
         let copies = options.copies.filter(|_| place.writes);
         let link = self.link();
-        let mut command = "EVALSHA";
+        let script = script.text(options.general);
+        let (mut command, mut name) = ("EVALSHA", &script.sha);
         loop {
-            link.ready(until).await.map_err(|error| place.error(error))?;
-            let (slot, values_now) = (partition.slot, values.clone());
+            // What is rarely waited for is boxed: a future is moved as a whole.
+            if !link.is_ready() {
+                let ready = Box::pin(link.ready(until)).await;
+                ready.map_err(|error| place.error(error))?;
+            }
             let answer = match copies {
-                None => send(link, command, To::Slot(slot), values_now, until).await,
+                None => send(link, command, To::Slot(partition.slot), values(name), until).await,
                 Some(copies) => {
-                    match send_copied(link, command, partition, values_now, copies, until).await {
+                    let sent = send_copied(link, command, partition, values(name), copies, until);
+                    match Box::pin(sent).await {
                         Ok((frame, have)) if have >= i64::from(copies.replicas) => Ok(frame),
                         Ok((_, have)) => return Err(place.not_copied(have, copies.replicas)),
                         Err(error) => Err(error),
@@ -167,10 +178,7 @@ impl Db {
             }
             if is_unknown_script(&error) && command == "EVALSHA" {
                 // The script itself, not SCRIPT LOAD: whoever forgets scripts could forget it again.
-                command = "EVAL";
-                if let Some(first) = values.first_mut() {
-                    *first = script.source.clone().into();
-                }
+                (command, name) = ("EVAL", &script.source);
             } else if is_not_begun(&error) && Instant::now() + AGAIN < until {
                 tokio::time::sleep(AGAIN).await;
             } else {

@@ -13,7 +13,7 @@ use fred::util::redis_keyslot;
 /// How many partitions there are.
 pub(crate) const PARTITIONS: usize = 256;
 /// The layout that this version reads and writes, as it is recorded in every partition.
-pub(crate) const LAYOUT: &str = "a2-redis-1";
+pub(crate) const LAYOUT: &str = "a2-redis-2";
 
 /// What stands between the braces of a partition's keys: the smallest number in its slot.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -59,10 +59,6 @@ pub(crate) struct Partition {
     pub(crate) slot: u16,
     /// What its keys begin with.
     base: String,
-    /// The sessions.
-    pub(crate) sessions: Bytes,
-    /// The pending sessions.
-    pub(crate) pending: Bytes,
     /// The timers of its sessions, by due time.
     pub(crate) timers: Bytes,
     /// Never exists.
@@ -85,8 +81,6 @@ impl Keys {
             let key = |name: &str| Bytes::from(format!("{base}{name}"));
             Partition {
                 slot: u16::try_from(place * 64).unwrap_or_default(),
-                sessions: key("S"),
-                pending: key("P"),
                 timers: key("T"),
                 guard: key("guard"),
                 schema: key("schema"),
@@ -149,7 +143,7 @@ mod tests {
         assert_eq!(keys.partitions().len(), PARTITIONS);
         for (place, partition) in keys.partitions().iter().enumerate() {
             assert_eq!(usize::from(partition.slot), place * 64);
-            for key in [&partition.sessions, &partition.guard, &partition.channel] {
+            for key in [&partition.timers, &partition.guard, &partition.channel] {
                 assert_eq!(redis_keyslot(key), partition.slot);
             }
         }

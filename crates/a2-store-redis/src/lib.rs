@@ -125,26 +125,24 @@
 //!
 //! | key | type | holds | written by | goes |
 //! |---|---|---|---|---|
-//! | `schema` | string | the layout's name, `a2-redis-1` | connect | never |
+//! | `schema` | string | the layout's name, `a2-redis-2` | connect | never |
 //! | `guard` | | never exists: while a slot moves the server then refuses a script before it starts | nobody | |
 //! | `S` | sorted set | the sessions | the first append | never |
-//! | `P` | sorted set | sessions with live heads or timers | what makes or ends such | with them |
+//! | `P` | sorted set | sessions with live heads or timers, and some that had | what makes such | `pending`, once it is idle |
 //! | `T` | sorted set | timers by due time | schedule | fired, unscheduled, reclaim |
 //! | `w` | channel | what was committed | all that commits | |
-//! | `m·S` | hash | head, marker, how many heads are live or pin | every write | never |
+//! | `m·S` | hash | head, marker, how many heads are live or pin; ids, lanes and their links, live heads of each consumer | every write | never; a clear puts it away as `m·S·L` |
 //! | `g·S`, `q·S` | hash, sorted set | log cursors | wake, append, complete | never |
 //! | `t c v a ·S` | sorted sets, hash | timers that outlive a clear | schedule | fired, unscheduled |
 //! | `u·S` | list | lifetimes to reclaim | clear | reclaim |
 //! | `l·S·L·n` | list | the log | append, complete | reclaim, after a clear |
 //! | `e·S·L·index` | string | a payload over 32 KiB | append, complete | reclaim |
 //! | `w·S·L` | list | which events have such | append, complete | reclaim |
-//! | `i·S·L` | hash | event id → index | append, complete | reclaim |
+//! | `m·S·L` | hash | `m·S` as the clear found it | clear | reclaim |
+//! | `h·S·L` | sorted set | consumers with live heads, and some that had | append, complete … | claim of everything, reclaim |
 //! | `y·S·L·type` | string | the indexes of a type, 8 bytes each | append, complete | reclaim |
-//! | `d·S·L·n` | hash | heads: attempts, leases, errors, links of lanes | claim, renew, complete, fail … | reclaim |
-//! | `n·S·L` | hash | lanes: head, tail, position | append, complete | reclaim |
-//! | `s·S·L` | hash | consumer → how many live heads | append, complete … | reclaim |
-//! | `f·S·L·consumer` | sorted set | heads that are free, by index | append, release … | empty, reclaim |
-//! | `b·S·L·consumer` | sorted set | heads that are leased or held, by when it ends | claim, fail | empty, reclaim |
+//! | `d·S·L·n` | hash | heads: attempts, leases, errors | claim, renew, complete, fail … | reclaim |
+//! | `f·S·L·consumer` | sorted set | live heads: those leased or held by when that ends, less 2^53; then those that are free, by index | append, claim, fail … | empty, reclaim |
 //! | `x·S·L` | sorted set | dead letters | fail, claim | redrive, reclaim |
 //! | `o·S·L` | sorted set | cursors, in order | append | reclaim |
 //! | `z Z ·S·L·reducer` | sorted set, hash | snapshots | put_snapshots | replaced, reclaim |
@@ -157,6 +155,7 @@
 //! [`Store::reclaim`], some of it in each call.
 
 mod args;
+mod batch;
 mod config;
 mod conn;
 mod error;

@@ -55,6 +55,13 @@ impl Link {
         &self.client
     }
 
+    /// Whether it is connected and not closed, as far as is known.
+    pub(crate) fn is_ready(&self) -> bool {
+        let state = self.state();
+        let runs = state.task.as_ref().is_some_and(|task| !task.0.is_finished());
+        runs && !state.is_closed && self.client.is_connected()
+    }
+
     /// Waits until it is connected; begins to connect if nobody has.
     ///
     /// # Errors

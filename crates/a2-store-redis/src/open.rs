@@ -111,6 +111,7 @@ pub(crate) async fn open(options: RedisBuilder) -> Result<RedisStore> {
             timeout: options.operation_timeout,
             publish: publish(&options, &servers),
             copies: options.copies,
+            general: options.general,
             source: Bytes::copy_from_slice(uuid::Uuid::now_v7().as_bytes()),
         },
     );

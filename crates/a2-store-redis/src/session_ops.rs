@@ -5,6 +5,7 @@ use a2_core::request::RedriveAction;
 use a2_core::{Clear, Cleared, Cursor, CursorKey, Index, Redrive, Result, WakeLog};
 
 use crate::args::Args;
+use crate::batch::Batch;
 use crate::error::Place;
 use crate::reply::Reply;
 use crate::script;
@@ -14,9 +15,11 @@ use crate::verbs::At;
 pub(crate) async fn redrive(at: At<'_>, redrive: &Redrive) -> Result<Redriven> {
     let place = Place::write("redrive", at.session);
     let mut args = Args::default();
-    args.head(redrive.head());
-    args.flag(redrive.action() == RedriveAction::Skip);
-    args.served(redrive.served_list());
+    let batch = Batch::of(&[], redrive.served_list(), Some(redrive.head()), None);
+    batch.write(&mut args, 2, |args| {
+        args.head(redrive.head());
+        args.flag(redrive.action() == RedriveAction::Skip);
+    });
     let frame = at.run(place, &script::REDRIVE, args).await?;
     let reply = Reply::new(&frame, place)?;
     match reply.status()? {

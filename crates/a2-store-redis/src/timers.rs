@@ -9,6 +9,7 @@ use a2_core::{
 use futures_util::future::try_join_all;
 
 use crate::args::{self, Args};
+use crate::batch::Batch;
 use crate::error::Place;
 use crate::keys::Partition;
 use crate::listing::Everywhere;
@@ -23,7 +24,7 @@ pub(crate) async fn schedule(at: At<'_>, timer: &Schedule) -> Result<Scheduled> 
     args.push(timer.key().as_str());
     args.number(timer.after().as_millis());
     args.optional(timer.origin().map(Index::get));
-    args.events(std::slice::from_ref(timer.event()));
+    args.event(timer.event());
     let frame = at.run(place, &script::SCHEDULE, args).await?;
     let reply = Reply::new(&frame, place)?;
     match reply.status()? {
@@ -49,8 +50,7 @@ pub(crate) async fn unschedule(at: At<'_>, key: &TimerKey) -> Result<Unscheduled
 pub(crate) async fn fire(at: At<'_>, fire: &FireTimers) -> Result<Appended> {
     let place = Place::write("fire_timers", at.session);
     let mut args = Args::default();
-    args.count(fire.max_timers());
-    args.served(fire.served_list());
+    Batch::new(&[], fire.served_list()).write(&mut args, 1, |args| args.count(fire.max_timers()));
     let frame = at.run(place, &script::FIRE_TIMERS, args).await?;
     let reply = Reply::new(&frame, place)?;
     match reply.status()? {

@@ -8,6 +8,7 @@ use a2_core::{
 use fred::types::Resp3Frame as Frame;
 
 use crate::args::Args;
+use crate::batch::Batch;
 use crate::conn::Db;
 use crate::error::Place;
 use crate::keys::Keys;
@@ -35,10 +36,10 @@ impl At<'_> {
 pub(crate) async fn append(at: At<'_>, append: &Append) -> Result<Appended> {
     let place = Place::write("append", at.session);
     let mut args = Args::default();
-    args.optional(append.head_expected().map(Index::get));
-    args.optional(append.origin().map(Index::get));
-    args.served(append.served_list());
-    args.events(append.events());
+    Batch::new(append.events(), append.served_list()).write(&mut args, 2, |args| {
+        args.optional(append.head_expected().map(Index::get));
+        args.optional(append.origin().map(Index::get));
+    });
     let frame = at.run(place, &script::APPEND, args).await?;
     let reply = Reply::new(&frame, place)?;
     match reply.status()? {
@@ -178,18 +179,19 @@ pub(crate) async fn complete(
 ) -> Result<WithClaim<Completion>> {
     let place = Place::write("complete_attempt", at.session);
     let mut args = Args::default();
-    args.head(complete.head());
-    args.attempt(complete.attempt());
-    args.optional(complete.end().map(Index::get));
-    args.served(complete.served_list());
-    args.events(complete.returned());
+    let (head, cause) = (complete.head(), Cause::new(complete.head().clone(), complete.attempt()));
+    let batch = Batch::of(complete.returned(), complete.served_list(), Some(head), Some(&cause));
+    batch.write(&mut args, 3, |args| {
+        args.head(head);
+        args.attempt(complete.attempt());
+        args.optional(complete.end().map(Index::get));
+    });
     args.then_claim(complete.next_claim());
     let frame = at.run(place, &script::COMPLETE, args).await?;
     let reply = Reply::new(&frame, place)?;
     let outcome = reply.list(0)?;
     let completion = match outcome.status()? {
         "completed" => {
-            let cause = Cause::new(complete.head().clone(), complete.attempt());
             let done = appended(&outcome, at.session, complete.returned(), Some(&cause))?;
             Completion::Completed(done)
         }

@@ -21,36 +21,57 @@ end
 -- How many of the longest due heads of each consumer take part.
 local DUE_WINDOW = 256
 
--- The served consumers that may have a live head, in order.
+-- Of all consumers those that may have a live head, in order. Who has none any more is forgotten.
+local function live_consumers()
+  local known, names, from = life_key('h'), {}, '-'
+  while true do
+    local page, gone, fields = call('ZRANGEBYLEX', known, from, '+', 'LIMIT', 0, 1000), {}, {}
+    if #page == 0 then
+      return names
+    end
+    for at, name in ipairs(page) do
+      fields[at] = 's' .. name
+    end
+    for at, count in ipairs(call('HMGET', KEYS[1], unpack(fields))) do
+      local name = page[at]
+      -- What this script changed is not recorded yet.
+      if (counts[name] or tonumber(count or nil) or 0) > 0 then
+        names[#names + 1] = name
+      elseif counts[name] == nil then
+        gone[#gone + 1] = name
+      end
+    end
+    if #gone > 0 then
+      call('ZREM', known, unpack(gone))
+      for at, name in ipairs(gone) do
+        gone[at] = 's' .. name
+      end
+      call('HDEL', KEYS[1], unpack(gone))
+    end
+    from = '(' .. page[#page]
+  end
+end
+
+-- The served consumers that may have a live head, in order, as the caller gives them.
 local function consumers_of(claim)
-  local names, budgets = {}, {}
   if live == 0 then
-    return names, budgets
+    return {}
+  elseif not claim.served then
+    return live_consumers()
   end
-  if claim.served then
-    for _, entry in ipairs(claim.served) do
-      names[#names + 1] = entry.consumer
-      budgets[entry.consumer] = entry.budget
-    end
-    if #names > 1 then
-      local counts, some = call('HMGET', life_key('s'), unpack(names)), {}
-      for at, name in ipairs(names) do
-        if counts[at] and tonumber(counts[at]) > 0 then
-          some[#some + 1] = name
-        end
-      end
-      names = some
-    end
-  else
-    local counts = call('HGETALL', life_key('s'))
-    for at = 1, #counts, 2 do
-      if tonumber(counts[at + 1]) > 0 then
-        names[#names + 1] = counts[at]
-      end
+  local names, fields, some = claim.served.names, {}, {}
+  if #names <= 1 then
+    return names
+  end
+  for at, name in ipairs(names) do
+    fields[at] = 's' .. name
+  end
+  for at, count in ipairs(call('HMGET', KEYS[1], unpack(fields))) do
+    if (counts[names[at]] or tonumber(count or nil) or 0) > 0 then
+      some[#some + 1] = names[at]
     end
   end
-  table.sort(names, is_before)
-  return names, budgets
+  return some
 end
 
 -- A member of a consumer's sets as a head, unless it is excluded or above `through`.
@@ -84,10 +105,12 @@ end
 -- Adds to `found` the consumer's first free heads, and its longest due ones. By rank, so that what is
 -- passed over costs as much as what is taken.
 local function find(claim, consumer, place, through, found)
-  local free, wanted, offset = named_key('f', consumer), claim.limit, 0
+  local set, wanted, due = named_key('f', consumer), claim.limit, DUE_WINDOW
+  local held = call('ZCOUNT', set, '-inf', 0)
+  local offset = held
   while wanted > 0 do
     local page = math.max(wanted, DUE_WINDOW)
-    local members = call('ZRANGE', free, offset, offset + page - 1)
+    local members = call('ZRANGE', set, offset, offset + page - 1)
     for _, member in ipairs(members) do
       if wanted == 0 or from_bytes('>I8', member) > through then
         wanted = 0
@@ -104,25 +127,20 @@ local function find(claim, consumer, place, through, found)
     end
     offset = offset + page
   end
-  local held, due = named_key('b', consumer), DUE_WINDOW
   offset = 0
-  while due > 0 do
-    local members = call('ZRANGE', held, offset, offset + DUE_WINDOW - 1, 'WITHSCORES')
+  while due > 0 and offset < held do
+    local members = call('ZRANGE', set, offset, math.min(offset + DUE_WINDOW, held) - 1, 'WITHSCORES')
     for pair = 1, #members, 2 do
-      if due == 0 or tonumber(members[pair + 1]) > now then
+      if due == 0 or tonumber(members[pair + 1]) > now - HELD then
         return
       end
       local at = candidate(claim, consumer, place, members[pair], claim.through)
       if at then
         due = due - 1
-        at.due = true
         if at.index <= through then
           found[#found + 1] = at
         end
       end
-    end
-    if #members < DUE_WINDOW * 2 then
-      return
     end
     offset = offset + DUE_WINDOW
   end
@@ -132,27 +150,38 @@ end
 local function busy_for(claim, names)
   local soonest
   for place, consumer in ipairs(names) do
-    local held, offset, wanted = named_key('b', consumer), 0, 1
-    while true do
-      local members = call('ZRANGE', held, offset, offset + wanted - 1, 'WITHSCORES')
-      local at
+    local set, offset, page = named_key('f', consumer), 0, 1
+    local at
+    repeat
+      local members = call('ZRANGE', set, offset, offset + page - 1, 'WITHSCORES')
       for pair = 1, #members, 2 do
-        if candidate(claim, consumer, place, members[pair], claim.through) then
-          at = tonumber(members[pair + 1])
+        local score = tonumber(members[pair + 1])
+        if score > 0 then
+          members = {}
+          break
+        elseif candidate(claim, consumer, place, members[pair], claim.through) then
+          at = score + HELD
           break
         end
       end
       if at then
         soonest = soonest and math.min(soonest, at) or at
-        break
       end
-      if #members < wanted * 2 then
-        break
-      end
-      offset, wanted = offset + wanted, DUE_WINDOW
-    end
+      offset = offset + page
+      page = DUE_WINDOW
+    until at or #members == 0
   end
   return soonest and math.max(soonest - now, 1)
+end
+
+-- The types that a claim's log takes: the caller's declaration, else the recorded ones.
+local function types_claimed(claim, consumer, name, recorded)
+  for _, entry in ipairs(claim.served and claim.served.logs or {}) do
+    if entry.consumer == consumer and entry.log == name then
+      return entry.types
+    end
+  end
+  return recorded
 end
 
 -- The events after a log head that its cursor takes, for a claim in runs; nothing and the index that
@@ -164,7 +193,7 @@ local function run_after(claim, at, bytes)
   end
   local record = call('HGET', session_key('g'), at.consumer .. '\0' .. at.cursor)
   local recorded = record and read_log(record).types or '*'
-  local types = types_of(claim.served, at.consumer, at.cursor, recorded)
+  local types = types_claimed(claim, at.consumer, at.cursor, recorded)
   local through = math.min(claim.through, head)
   local missing
   if types == '*' then
@@ -205,7 +234,6 @@ end
 local function claim_row(claim, at, budget)
   local row = at.row
   at.lapsed = row.holder and true
-  at.was_held = row.expires and true
   if at.lapsed then
     -- The lease lapsed: its worker is taken for dead.
     row.failures = row.failures + 1
@@ -224,37 +252,31 @@ local function claim_row(claim, at, budget)
   end
 end
 
--- Writes the claimed heads' rows, and moves them between the sets.
+-- Writes the claimed heads' rows, and moves them in their sets.
 local function write_claims(found)
-  local rows, freed, held, due, dead = {}, {}, {}, {}, {}
+  local rows, held, gone, dead = {}, {}, {}, {}
   for _, at in ipairs(found) do
     local key, row = row_key(at.index), at.row
     add(rows, key, at.name, write_row(row))
     if at.lapsed then
       add(rows, key, '!' .. at.name, at.error)
     end
-    if not at.was_held then
-      add(freed, at.consumer, at.member)
-    end
     if row.status == DEAD then
-      add(due, at.consumer, at.member)
+      add(gone, at.consumer, at.member)
       add(dead, 1, at.index, dead_member(at.kind, at.consumer, at.cursor, at.index))
       count_live(at.consumer, -1)
     else
-      add(held, at.consumer, row.expires, at.member)
+      add(held, at.consumer, row.expires - HELD, at.member)
     end
   end
   for key, list in pairs(rows) do
     each_many('HSET', key, list)
   end
-  for consumer, members in pairs(freed) do
-    each_many('ZREM', named_key('f', consumer), members)
-  end
   for consumer, list in pairs(held) do
-    each_many('ZADD', named_key('b', consumer), list)
+    each_many('ZADD', named_key('f', consumer), list)
   end
-  for consumer, members in pairs(due) do
-    each_many('ZREM', named_key('b', consumer), members)
+  for consumer, members in pairs(gone) do
+    each_many('ZREM', named_key('f', consumer), members)
   end
   each_many('ZADD', life_key('x'), dead[1] or {})
   for _, at in ipairs(found) do
@@ -267,7 +289,7 @@ end
 -- Claims heads. Answers 'claimed' with head, clear and for each its name, event, row, error (or
 -- nothing) and run; 'busy' with the ms; 'settled'; or 'corrupt' with the index of a missing event.
 local function claim_heads(claim)
-  local names, budgets = consumers_of(claim)
+  local names, budgets = consumers_of(claim), claim.served and claim.served.budgets or {}
   local found, through = {}, claim.through
   for place_of, consumer in ipairs(names) do
     find(claim, consumer, place_of, through, found)

@@ -6,68 +6,59 @@ local function take_out(row, kind, consumer, cursor, index)
     call('ZREM', life_key('x'), dead_member(kind, consumer, cursor, index))
     return
   end
-  call('ZREM', named_key(row.expires and 'b' or 'f', consumer), member_of(kind, cursor, index))
+  call('ZREM', named_key('f', consumer), member_of(kind, cursor, index))
   count_live(consumer, -1)
 end
 
--- The lane's record moves from this head to the next one; nothing when what is stored is broken.
-local function lane_after(key, name, field, index)
-  local record = call('HGET', life_key('n'), field)
-  if not record then
-    return nil
-  end
-  local _, tail = from_bytes('>I8I8I8', record)
-  if tail <= index then
-    return 0, pack('>I8I8I8', 0, tail, index)
-  end
-  local next_index = tonumber(call('HGET', key, '>' .. name) or nil)
-  if next_index then
-    return next_index, pack('>I8I8I8', next_index, tail, index)
-  end
-end
-
--- Finishes a head, by an attempt or (none) by a skip; `events` are what it returns. Answers false, with
--- nothing written, when its lane is broken.
-local function finish_head(name, row, log, attempt, through, events, served)
+-- Finishes a head, by an attempt or (none) by a skip, with the batch as what it returns. Answers false,
+-- with nothing written, when its lane is broken.
+local function finish_head(name, row, log, attempt, through)
   local kind, consumer, cursor, index = split(name)
-  local after, count = head, #events
-  local cause = attempt and pack('>I8', attempt) .. name
-  local key, field = row_key(index), consumer .. '\0' .. cursor
-  local next_index, record
+  local after, key = head, row_key(index)
+  local place, next_place, tail = pack('>I8', index), ZERO, nil
   if kind == '1' then
-    next_index, record = lane_after(key, name, field, index)
-    if not next_index then
+    if not values[2 + events] then
       return false
+    end
+    tail = sub(values[2 + events], 9, 16)
+    if tail ~= place then
+      next_place = values[2 + events + lanes + consumers]
+      if not next_place then
+        return false
+      end
     end
   end
   if kind == '2' then
     call('HDEL', key, name, '!' .. name)
   else
-    call('HSET', key, name, done_row(attempt, after, count))
+    call('HSET', key, name, done_row(attempt, after, events))
   end
   take_out(row, kind, consumer, cursor, index)
   release_pins(name)
   if kind == '2' then
-    log.types = types_of(served, consumer, cursor, log.types)
-    store(events, cause, served, { consumer = consumer, log = cursor })
-    log.done, log.attempt, log.after, log.count = attempt and index or 0, attempt or 0, after, count
+    log.types = types_declared(consumer, cursor, log.types)
+    store_all({ consumer = consumer, log = cursor })
+    log.done, log.attempt, log.after, log.count = attempt and index or 0, attempt or 0, after, events
     advance(log, consumer, cursor, through)
     return true
   end
   if kind == '0' then
-    call('ZREM', life_key('o'), consumer .. '\0' .. '3' .. pack('>I8', index))
+    call('ZREM', life_key('o'), consumer .. '\0' .. '3' .. place)
     if row.error then
       call('HDEL', key, '!' .. name)
     end
   else
-    if next_index > 0 or row.error then
-      call('HDEL', key, '>' .. name, '!' .. name)
+    if row.error then
+      call('HDEL', key, '!' .. name)
     end
-    call('HSET', life_key('n'), field, record)
-    if next_index > 0 then
-      add_free(consumer, kind, cursor, next_index)
+    values[2 + events] = next_place .. tail .. place
+    changed[put + 1], changed[put + 2] = 'n' .. consumer .. '\0' .. cursor, values[2 + events]
+    put = put + 2
+    if next_place ~= ZERO then
+      call('HDEL', KEYS[1], args[tails_at])
+      add_free(consumer, kind, cursor, from_bytes('>I8', next_place))
     end
   end
-  store(events, cause, served)
+  store_all()
   return true
 end

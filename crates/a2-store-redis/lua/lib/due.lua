@@ -10,7 +10,7 @@ local function session_of(member)
     return name
   end
   if not lives[name] then
-    lives[name] = tonumber(call('HGET', key_of('m', name), 'clear') or nil) or 0
+    lives[name] = select(2, state_of(name))
   end
   if from_bytes('>I8', member, stop + 2) == lives[name] then
     return name

@@ -2,9 +2,10 @@
 --
 -- A head is named by one string: its kind (0 event, 1 lane, 2 log), the consumer, U+0000, the lane's
 -- or log's name, U+0000, and its index in 8 bytes. Its row is the field of that name in the chunk of
--- its index; a head that was never claimed has none. '>' and the name: the next event of its lane.
--- '!' and the name: the last error. What is free or held stands in two sorted sets of its consumer,
--- by index and by expiry, as its index, kind and name.
+-- its index; a head that was never claimed has none. '!' and the name: the last error. Live heads stand in a sorted set of their consumer as their index,
+-- kind and name: held ones by their expiry less HELD and so first, free ones by their index.
+
+local HELD = 9007199254740992
 
 local ROW = '>BBI8i8i8i8I8i8I8i8'
 local LIVE, DEAD, DONE, SKIPPED = 1, 2, 3, 4
@@ -136,11 +137,4 @@ local function is_current(cause)
   local bytes = call('HGET', row_key(index), name)
   local row = bytes and read_row(bytes)
   return row and row.status == LIVE and row.holder and row.attempts == from_bytes('>I8', cause)
-end
-
--- Heads that become live or cease to be: by how many, for each consumer.
-local live_by = {}
-local function count_live(consumer, by)
-  live_by[consumer] = (live_by[consumer] or 0) + by
-  live = live + by
 end

@@ -43,26 +43,3 @@ local function advance(log, consumer, name, through)
     add_free(consumer, '2', name, log.head)
   end
 end
-
--- Whether a log of these types takes an event of one of these.
-local function takes_one(types, by_type)
-  if types == '*' then
-    return true
-  end
-  for event_type in string.gmatch(types, '([^%z]*)%z') do
-    if by_type[event_type] then
-      return true
-    end
-  end
-  return false
-end
-
--- The types a log takes: the caller's declaration, else the recorded ones.
-local function types_of(served, consumer, name, recorded)
-  for _, entry in ipairs(served or {}) do
-    if entry.consumer == consumer and entry.log == name then
-      return entry.types
-    end
-  end
-  return recorded
-end

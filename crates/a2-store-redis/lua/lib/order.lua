@@ -23,3 +23,18 @@ local function rank_of(key, low, high, member)
   end
   return low
 end
+
+-- Two lists in order as one, up to the limit; answers also whether that leaves some out.
+local function merged(a, b, limit, precedes)
+  local all, i, j = {}, 1, 1
+  while #all < limit and (a[i] or b[j]) do
+    if not b[j] or (a[i] and precedes(a[i], b[j])) then
+      all[#all + 1] = a[i]
+      i = i + 1
+    else
+      all[#all + 1] = b[j]
+      j = j + 1
+    end
+  end
+  return all, (a[i] or b[j]) and 1 or 0
+end

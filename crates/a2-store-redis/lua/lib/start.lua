@@ -1,16 +1,18 @@
 -- What every script begins with: its arguments and the time.
 --
--- The second key is the partition's sessions, the last one never exists: while the slot migrates the
--- server then answers TRYAGAIN before the script starts. ARGV: the time in ms (empty: the server's),
--- the command that publishes (empty: none), its channel, the store's source handle, then what the
--- operation takes.
+-- KEYS: the operation's own key, and one that never exists: while the slot migrates the server then
+-- answers TRYAGAIN or ASK before the script starts. ARGV: the time in ms (empty: the server's), the
+-- command that publishes (empty: none), the store's source handle, then what the operation takes.
 --
 -- All checks stand before the first write, so that a script that fails has written nothing.
+--
+-- Functions are made anew in each call, and one costs the more the more locals are known to it: what is
+-- nearly always done stands ahead of those that the rest needs, in few.
 
 local call, pack, from_bytes, format = redis.call, struct.pack, struct.unpack, string.format
-local floor = math.floor
+local sub, floor, concat = string.sub, math.floor, table.concat
 
-local argument = 4
+local argument = 3
 local function take()
   argument = argument + 1
   return ARGV[argument]
@@ -23,4 +25,9 @@ if not now then
 end
 
 -- What the partition's keys begin with.
-local base = string.sub(KEYS[2], 1, -2)
+local base = sub(KEYS[2], 1, -6)
+
+-- Which arguments name fields of the session's hash.
+local first_field, last_field = 1, 0
+-- What came of a completion, when the plain path has done it and left the claim.
+local outcome

@@ -1,180 +1,133 @@
 -- Storing events and queueing them on their targets.
---
--- Events come as their number, and for each its id, type, cause (empty: none), payload, number of
--- targets, and the targets: kind (0 event, 1 lane), consumer, U+0000, lane.
 
-local function take_events()
-  local events = {}
-  for at = 1, tonumber(take()) do
-    local event = { id = take(), type = take(), cause = take(), payload = take() }
-    local targets = tonumber(take())
-    if targets > 0 then
-      event.targets = {}
-      for target = 1, targets do
-        event.targets[target] = take()
-      end
-    end
-    events[at] = event
+-- Takes in what the session's fields hold.
+local function read_fields()
+  for at = 1, consumers do
+    local count = values[1 + events + lanes + at]
+    counts[sub(args[consumers_at + at], 2)] = count and tonumber(count)
   end
-  return events
-end
-
--- The owners of the events' ids in this lifetime, and how many there are.
-local function owners(events)
-  if #events == 0 then
-    return {}, 0
-  end
-  local ids = {}
-  for at, event in ipairs(events) do
-    ids[at] = event.id
-  end
-  local found, count = get_many(life_key('i'), ids), 0
-  for at = 1, #ids do
-    found[at] = tonumber(found[at] or nil)
-    if found[at] then
-      count = count + 1
+  for at = 1, lanes do
+    local record = values[1 + events + at]
+    if record and #record ~= 24 then
+      error('a lane is broken')
     end
   end
-  return found, count
 end
+read_fields()
 
--- The ids that are owned, in the order given.
-local function owned_ids(events, found)
-  local ids = {}
-  for at, event in ipairs(events) do
-    if found[at] then
-      ids[#ids + 1] = event.id
-    end
+-- Whether a served consumer has a live head; after what was done.
+local function has_pending()
+  if served == 4294967295 then
+    return live > 0 and 1 or 0
   end
-  return ids
-end
-
-local function add(lists, key, ...)
-  local list = lists[key]
-  if not list then
-    list = {}
-    lists[key] = list
-  end
-  for at = 1, select('#', ...) do
-    list[#list + 1] = (select(at, ...))
-  end
-end
-
--- The lanes that the events are for, with their head, tail and position; the names of new ones are
--- recorded.
-local function lanes_of(events, order)
-  local fields, lanes = {}, {}
-  for _, event in ipairs(events) do
-    for _, target in ipairs(event.targets or {}) do
-      if string.byte(target) == 49 and lanes[target] == nil then
-        lanes[target] = false
-        fields[#fields + 1] = target
+  if live > 0 then
+    for at = 1, served do
+      if (counts[sub(args[consumers_at + at], 2)] or 0) > 0 then
+        return 1
       end
     end
   end
-  if #fields == 0 then
-    return lanes
-  end
-  local names = {}
-  for at, target in ipairs(fields) do
-    names[at] = string.sub(target, 2)
-  end
-  local records = get_many(life_key('n'), names)
-  for at, target in ipairs(fields) do
-    local lane = { field = names[at], head = 0, tail = 0, position = clear }
-    if records[at] then
-      lane.head, lane.tail, lane.position = from_bytes('>I8I8I8', records[at])
-    else
-      local stop = string.find(target, '\0', 2, true)
-      add(order, 1, 0, string.sub(target, 2, stop) .. '1' .. string.sub(target, stop + 1))
-    end
-    lanes[target] = lane
-  end
-  return lanes
+  return 0
 end
 
--- Queues the events after the log's head on their targets.
-local function enqueue(events)
-  local free, links, order = {}, {}, {}
-  local lanes = lanes_of(events, order)
-  for at, event in ipairs(events) do
-    local index = head + at
-    for _, target in ipairs(event.targets or {}) do
-      local stop = string.find(target, '\0', 2, true)
-      local kind, consumer = string.sub(target, 1, 1), string.sub(target, 2, stop - 1)
-      local lane = lanes[target]
-      if lane and lane.head > 0 then
-        local tail = '>' .. target .. '\0' .. pack('>I8', lane.tail)
-        add(links, row_key(lane.tail), tail, index)
-      else
-        add(free, consumer, index, member_of(kind, string.sub(target, stop + 1), index))
-        count_live(consumer, 1)
-        if lane then
-          lane.head = index
-        else
-          add(order, 1, 0, consumer .. '\0' .. '3' .. pack('>I8', index))
-        end
-      end
-      if lane then
-        lane.tail = index
-      end
-    end
+-- Stores the batch and queues it on its targets. Answers the entries.
+local function store()
+  local before, stamp = head, pack('>i8', now)
+  local places, entries = {}, {}
+  for at = 1, events do
+    local place = pack('>I8', before + at)
+    places[at], entries[at] = place, place .. stamp .. args[tails_at + at]
+    changed[put + 1], changed[put + 2] = args[ids_at + at], place
+    put = put + 2
   end
-  local records = {}
-  for _, lane in pairs(lanes) do
-    records[#records + 1] = lane.field
-    records[#records + 1] = pack('>I8I8I8', lane.head, lane.tail, lane.position)
-  end
-  each_many('HSET', life_key('n'), records)
-  for key, list in pairs(links) do
-    each_many('HSET', key, list)
-  end
-  for consumer, list in pairs(free) do
-    each_many('ZADD', named_key('f', consumer), list)
-  end
-  each_many('ZADD', life_key('o'), order[1] or {})
-end
-
--- Stores the events, queues them on their targets and moves the declared logs, but for that of
--- `moved`, whose completion returns them. A cause is for all of them.
-local function store(events, cause, served, moved)
-  local before, count = head, #events
-  if count == 0 then
-    return
-  end
-  local entries, ids, by_type = {}, {}, {}
-  for at, event in ipairs(events) do
-    local index = before + at
-    local of = cause or event.cause
-    local entry = pack(HEADER, index, now, #event.id, #event.type, #of, #event.payload)
-      .. event.id .. event.type .. of
-    if #event.payload > BIG then
-      call('SET', big_key(index), event.payload)
-      call('RPUSH', life_key('w'), index)
-    else
-      entry = entry .. event.payload
-    end
-    entries[at] = entry
-    ids[#ids + 1] = event.id
-    ids[#ids + 1] = index
-    add(by_type, event.type, pack('>I8', index))
+  for at = 1, bigs do
+    local long = args[big_args + at]
+    local index = format('%d', before + from_bytes('>I4', long))
+    call('SET', base .. 'e' .. lifetime .. '\0' .. index, sub(long, 5))
+    call('RPUSH', base .. 'w' .. lifetime, index)
   end
   local from = 1
-  while from <= count do
-    local chunk = floor((before + from) / CHUNK)
-    local last = math.min(count, (chunk + 1) * CHUNK - 1 - before)
-    call('RPUSH', chunk_key('l', chunk), unpack(entries, from, last))
+  repeat
+    local chunk = floor((before + from) / 1000)
+    local last = math.min(events, chunk * 1000 + 999 - before)
+    call('RPUSH', base .. 'l' .. lifetime .. '\0' .. format('%d', chunk), unpack(entries, from, last))
     from = last + 1
-  end
-  each_many('HSET', life_key('i'), ids)
-  index_types(by_type)
-  enqueue(events)
-  head = before + count
-  for _, entry in ipairs(served or {}) do
-    local is_moved = moved and entry.consumer == moved.consumer and entry.log == moved.log
-    if entry.log and not is_moved and takes_one(entry.types, by_type) then
-      touch(entry, before)
+  until from > events
+  for at = 1, types do
+    local which, indexes = args[types_at + 2 * at], nil
+    if which == '*' then
+      indexes = concat(places)
+    else
+      indexes = {}
+      for byte = 1, #which, 2 do
+        indexes[#indexes + 1] = places[from_bytes('>I2', which, byte)]
+      end
+      indexes = concat(indexes)
+    end
+    local event_type = args[types_at + 2 * at - 1]
+    if call('APPEND', base .. 'y' .. lifetime .. '\0' .. event_type, indexes) == #indexes then
+      call('SADD', base .. 'r' .. lifetime, 'y' .. event_type)
     end
   end
-  publish('a', before + 1, entries)
+
+  local free, order
+  for at = 1, lanes do
+    local which = args[lane_args + at]
+    local all = #which == 3
+    local count = all and events or #which / 2 - 1
+    if count > 0 then
+      local name, record = sub(args[lanes_at + at], 2), values[1 + events + at]
+      local stop = string.find(name, '\0', 1, true)
+      local first, tail, link = ZERO, ZERO, '>1' .. name .. '\0'
+      if record then
+        first, tail = sub(record, 1, 8), sub(record, 9, 16)
+      else
+        order = order or {}
+        order[#order + 1], order[#order + 2] = '0', sub(name, 1, stop) .. '1' .. sub(name, stop + 1)
+      end
+      for number = 1, count do
+        local event = all and number or from_bytes('>I2', which, number * 2 + 1)
+        local place = places[event]
+        if first == ZERO then
+          first, free = place, free or {}
+          local consumer = sub(name, 1, stop - 1)
+          local list = free[consumer] or {}
+          free[consumer] = list
+          list[#list + 1], list[#list + 2] = before + event, place .. '1' .. sub(name, stop + 1)
+        else
+          changed[put + 1], changed[put + 2] = link .. tail, place
+          put = put + 2
+        end
+        tail = place
+      end
+      changed[put + 1] = args[lanes_at + at]
+      changed[put + 2] = first .. tail .. (record and sub(record, 17) or pack('>I8', clear))
+      values[1 + events + at] = changed[put + 2]
+      put = put + 2
+    end
+  end
+  for at = 1, singles do
+    local which = args[single_args + at]
+    local all = #which == 3
+    local consumer = sub(args[consumers_at + from_bytes('>I2', which)], 2)
+    free, order = free or {}, order or {}
+    local list = free[consumer] or {}
+    free[consumer] = list
+    for number = 1, all and events or #which / 2 - 1 do
+      local event = all and number or from_bytes('>I2', which, number * 2 + 1)
+      list[#list + 1], list[#list + 2] = before + event, places[event] .. '0'
+      order[#order + 1], order[#order + 2] = '0', consumer .. '\0' .. '3' .. places[event]
+    end
+  end
+  if free then
+    for consumer, list in pairs(free) do
+      each_many('ZADD', base .. 'f' .. lifetime .. '\0' .. consumer, list)
+      count_live(consumer, #list / 2)
+    end
+  end
+  if order then
+    each_many('ZADD', base .. 'o' .. lifetime, order)
+  end
+  head = before + events
+  return entries
 end

@@ -15,6 +15,20 @@ local function due_member(where, key)
   return string.sub(session, 2) .. '\0' .. life .. key
 end
 
+-- A timer's event as the caller gives it: id, type, payload, number of targets, and those: kind (0 event,
+-- 1 lane), consumer, U+0000, lane.
+local function take_event()
+  local event = { id = take(), type = take(), payload = take() }
+  local count = tonumber(take())
+  if count > 0 then
+    event.targets = {}
+    for target = 1, count do
+      event.targets[target] = take()
+    end
+  end
+  return event
+end
+
 local function write_timer(due, origin, event)
   local parts = {
     pack(TIMER, due, origin or -1, #event.id, #event.type, #event.payload, #(event.targets or {})),
@@ -27,10 +41,10 @@ local function write_timer(due, origin, event)
   return table.concat(parts)
 end
 
--- The event of a timer, as `store` takes it.
+-- The event of a timer.
 local function event_of(record)
   local _, _, id, event_type, payload, targets, at = from_bytes(TIMER, record)
-  local event = { cause = '' }
+  local event = {}
   event.id = string.sub(record, at, at + id - 1)
   at = at + id
   event.type = string.sub(record, at, at + event_type - 1)
@@ -86,7 +100,10 @@ local function put_timer(key, due, origin, event)
   if where == KEPT and origin then
     call('ZADD', session_key('a'), origin, key)
   end
-  call('ZADD', KEYS[3], 0, string.sub(session, 2))
+  if listed == 0 then
+    call('ZADD', base .. 'P', 0, sub(session, 2))
+    listed = 1
+  end
 end
 
 -- After a clear: removes the timers whose origin was above the log's head when they were set, and is
@@ -97,11 +114,4 @@ local function drop_ahead()
     local keys = call('ZRANGEBYSCORE', session_key('a'), '-inf', below, 'LIMIT', 0, limit)
     remove_timers(KEPT, keys)
   until #keys < limit
-end
-
--- A session that has neither a live head nor a timer is not pending.
-local function forget_if_idle()
-  if live == 0 and call('EXISTS', KEPT('t'), BOUND('t')) == 0 then
-    call('ZREM', KEYS[3], string.sub(session, 2))
-  end
 end

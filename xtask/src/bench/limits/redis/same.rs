@@ -16,6 +16,8 @@ use crate::bench::payload::{CONSUMER, HOLDER, LANE, PAYLOAD, SESSIONS, TYPE, ses
 const CHUNK: u64 = 1_000;
 /// Bytes of events that a message has in it, at most.
 const INLINE: usize = 8_192;
+/// Held heads stand by their expiry less this.
+const HELD_FROM: i64 = 1 << 53;
 /// A row's status.
 const LIVE: u8 = 1;
 const DONE: u8 = 3;
@@ -49,10 +51,6 @@ impl Progress {
         value(format!("{}m\0{}", self.base, self.name))
     }
 
-    fn lifetime(&self, letter: char) -> Value {
-        value(format!("{}{letter}\0{}\x000", self.base, self.name))
-    }
-
     fn named(&self, letter: char, name: impl std::fmt::Display) -> Value {
         value(format!("{}{letter}\0{}\x000\0{name}", self.base, self.name))
     }
@@ -79,57 +77,46 @@ impl Same {
         let (live, next_chunk) = (at.done + 1, (first / CHUNK + 1) * CHUNK);
         at.head = last;
         let entries: Vec<_> = (first..=last).map(entry).collect();
-        // The lane's first unfinished event is its head; each of the others is linked to by the one
-        // before it.
-        let linked: Vec<_> = (first..=last).filter(|index| *index != live).collect();
-        let rows = (first - 1) / CHUNK;
-        let of_rows = linked.iter().filter(|index| (**index - 1) / CHUNK == rows).count();
         let of_first = (first..=last).filter(|index| *index < next_chunk).count();
-
         let chunk = first / CHUNK;
         let keys = vec![
             at.state(),
-            at.partition("S"),
-            at.partition("P"),
             at.named('l', chunk),
             at.named('l', chunk + 1),
-            at.lifetime('i'),
             at.named('y', TYPE),
-            at.lifetime('n'),
-            at.named('d', rows),
-            at.named('d', rows + 1),
             at.named('f', CONSUMER),
-            at.lifetime('s'),
         ];
+        // The lane's first unfinished event is its head; each of the others is linked to by the one
+        // before it.
+        let mut fields = Vec::new();
+        for index in first..=last {
+            fields.extend([value(format!("i{}", id(index))), value(index.to_be_bytes())]);
+            if index != live {
+                let mut from = vec![b'>'];
+                from.extend(head_name(index - 1));
+                fields.extend([value(from), value(index.to_be_bytes())]);
+            }
+        }
+        fields.extend([lane_field(), value(lane_record(live, last, at.done))]);
+        if live == first {
+            fields.extend([count_field(), Value::from_static_str("1")]);
+        }
+        fields.extend([Value::from_static_str("h"), value(state(last, 1))]);
         let number = |n: usize| Value::from(n.to_string());
         let indexes: Vec<u8> = (first..=last).flat_map(u64::to_be_bytes).collect();
         let mut values = vec![
             number(of_first),
             number(count - of_first),
-            number(of_rows),
-            number(linked.len() - of_rows),
+            number(fields.len()),
             number(usize::from(live == first)),
             value(indexes),
-            value(format!("{CONSUMER}\0{LANE}")),
-            value(lane_record(live, last, at.done)),
-            Value::from_static_str(CONSUMER),
             Value::from(first.to_string()),
             value(member(first)),
-            Value::from(&at.name),
             at.partition("w"),
             value(message(first, &at.name, &entries)),
-            Value::from(last.to_string()),
-            number(1),
         ];
         values.extend(entries.into_iter().map(value));
-        for index in first..=last {
-            values.extend([Value::from(id(index)), Value::from(index.to_string())]);
-        }
-        for index in linked {
-            let mut from = vec![b'>'];
-            from.extend(head_name(index - 1));
-            values.extend([value(from), Value::from(index.to_string())]);
-        }
+        values.extend(fields);
         self.append.run(&self.client, keys, values).await.map(drop)
     }
 
@@ -137,19 +124,14 @@ impl Same {
         let at = &self.sessions[session];
         let index = at.done + 1;
         let chunk = index / CHUNK;
-        let keys = vec![
-            at.named('d', chunk),
-            at.named('f', CONSUMER),
-            at.named('b', CONSUMER),
-            at.named('l', chunk),
-        ];
+        let keys = vec![at.named('d', chunk), at.named('f', CONSUMER), at.named('l', chunk)];
         let mut row = row(LIVE, HELD, 1, NOW, NOW, NOW);
         row.extend(HOLDER.as_bytes());
         let values = vec![
             value(head_name(index)),
             value(row),
             value(member(index)),
-            Value::from(NOW),
+            Value::from((NOW - HELD_FROM).to_string()),
             Value::from((index - (chunk * CHUNK).max(1)).to_string()),
         ];
         match self.claim.run(&self.client, keys, values).await? {
@@ -162,23 +144,17 @@ impl Same {
         let index = u64::try_from(index)?;
         let at = &mut self.sessions[session];
         at.done = index;
-        let keys = vec![
-            at.state(),
-            at.partition("P"),
-            at.named('d', index / CHUNK),
-            at.named('b', CONSUMER),
-            at.lifetime('n'),
-            at.lifetime('s'),
-        ];
+        let keys = vec![at.state(), at.named('d', index / CHUNK), at.named('f', CONSUMER)];
         let values = vec![
             value(head_name(index)),
             value(row(DONE, 0, 1, i64::try_from(index)?, 0, 0)),
             value(member(index)),
-            value(format!("{CONSUMER}\0{LANE}")),
+            lane_field(),
             value(lane_record(0, index, index)),
-            Value::from_static_str(CONSUMER),
-            Value::from(&at.name),
-            Value::from(at.head.to_string()),
+            count_field(),
+            Value::from_static_str("0"),
+            Value::from_static_str("h"),
+            value(state(at.head, 0)),
         ];
         self.complete.run(&self.client, keys, values).await.map(drop)
     }
@@ -217,6 +193,23 @@ fn row(status: u8, flags: u8, attempts: u64, first: i64, last: i64, expires: i64
     bytes.extend(attempts.to_be_bytes());
     bytes.extend([first, last, expires, 0, 0, 0, 0].iter().flat_map(|field| field.to_be_bytes()));
     bytes
+}
+
+/// A session's state: head, marker, live and pinning heads, whether it is listed as pending.
+fn state(head: u64, live: u64) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        [head, 0, live, 0].iter().flat_map(|field| field.to_be_bytes()).collect();
+    bytes.push(1);
+    bytes
+}
+
+fn lane_field() -> Value {
+    value(format!("n{CONSUMER}\0{LANE}"))
+}
+
+/// How many live heads the consumer has.
+fn count_field() -> Value {
+    value(format!("s{CONSUMER}"))
 }
 
 fn lane_record(head: u64, tail: u64, position: u64) -> Vec<u8> {
@@ -260,7 +253,7 @@ mod tests {
     fn keys_and_values_are_those_of_the_layout() {
         let at = Progress { name: "s".into(), base: "p:{0}:".into(), head: 0, done: 0 };
         assert_eq!(at.named('l', 3), value(*b"p:{0}:l\0s\x000\x003"));
-        assert_eq!(at.lifetime('n'), value(*b"p:{0}:n\0s\x000"));
+        assert_eq!(state(1, 0).len(), 33);
         assert_eq!(at.state(), value(*b"p:{0}:m\0s"));
         assert_eq!(row(DONE, 0, 1, 0, 0, 0).len(), 66);
         assert_eq!(entry(1).len(), 28 + 36 + TYPE.len() + PAYLOAD.len());

@@ -1,0 +1,5 @@
+-- Ends an append that was plain.
+
+if pending then
+  return { 'appended', head, clear, now, pending }
+end

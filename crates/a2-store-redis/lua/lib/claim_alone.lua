@@ -1,0 +1,3 @@
+-- The claim is what the script is for.
+
+local claim_at = 3

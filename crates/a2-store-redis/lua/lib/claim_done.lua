@@ -1,0 +1,5 @@
+-- Ends a claim that was plain.
+
+if claimed then
+  return claimed
+end
