@@ -134,3 +134,31 @@ impl Inner {
 fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.5 + fastrand::f64())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_round_comes_soon_and_the_others_when_they_are_wanted() {
+        let hour = Duration::from_secs(3_600);
+        let mut rounds = Rounds::new(hour);
+        assert_eq!(rounds.next(), Duration::from_secs(1));
+        for _ in 0..100 {
+            let next = rounds.next();
+            assert!(next >= hour / 2 && next < hour * 3 / 2, "{next:?}");
+        }
+        assert!(Rounds::new(Duration::from_millis(10)).next() < Duration::from_millis(15));
+    }
+
+    #[test]
+    fn the_stores_time_is_known_from_what_it_said() {
+        let at = Timestamp::from_millis;
+        let time = StoreTime::default();
+        assert_eq!(time.at(at(5)), None);
+        time.seen(at(1_000), at(400));
+        assert_eq!(time.at(at(500)), Some(at(1_100)));
+        time.seen(at(100), at(400));
+        assert_eq!(time.at(at(500)), Some(at(200)));
+    }
+}

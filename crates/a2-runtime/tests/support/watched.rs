@@ -1,5 +1,6 @@
 //! A store that writes down what is asked of it, and fails on request.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use a2_runtime::a2_core::*;
@@ -31,12 +32,24 @@ pub(crate) struct Watched<S> {
     store: S,
     calls: Mutex<Vec<Call>>,
     decide: Mutex<Decide>,
+    /// Gives no hints.
+    silent: AtomicBool,
 }
 
 impl<S> Watched<S> {
     pub(crate) fn new(store: S) -> Arc<Self> {
         let decide: Decide = Box::new(|_| Fault::None);
-        Arc::new(Self { store, calls: Mutex::default(), decide: Mutex::new(decide) })
+        Arc::new(Self {
+            store,
+            calls: Mutex::default(),
+            decide: Mutex::new(decide),
+            silent: AtomicBool::new(false),
+        })
+    }
+
+    /// Gives no hints from now on to who asks for them.
+    pub(crate) fn be_silent(&self) {
+        self.silent.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn decide(&self, decide: impl FnMut(&Call) -> Fault + Send + 'static) {
@@ -135,10 +148,14 @@ watched! {
     }
 
     async fn pending(&self, pending: PendingPage) -> Result<Pending> {
+        let _ = self.call("pending", &SessionId::new("-")?, 0, false);
         self.store.pending(pending).await
     }
 
     fn watch_pending(&self, served: Served) -> WorkHints {
+        if self.silent.load(Ordering::SeqCst) {
+            return WorkHints::new(futures_util::stream::pending());
+        }
         self.store.watch_pending(served)
     }
     }
