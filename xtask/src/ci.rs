@@ -33,6 +33,8 @@ pub(crate) enum Step {
     Servers,
     /// The stores that need a server: the suite, the model test and their own tests.
     Stores,
+    /// Servers and processes are killed while the stores work; what must hold is checked.
+    Faults,
     /// The README's other commands and its program run.
     Readme,
     /// Every published crate builds from its own archive.
@@ -124,6 +126,7 @@ fn run_step(root: &Path, step: Step) -> Result<()> {
             run::echoed(cargo.args(["--test", "servers", "--bin", "lab"]))
         }
         Step::Stores => STORES.iter().try_for_each(|store| stores(root, store)),
+        Step::Faults => faults(root),
         Step::Readme => readme::run(root),
         Step::Package => package::run(root),
     }
@@ -141,7 +144,9 @@ fn stores(root: &Path, store: &Served) -> Result<()> {
     run::echoed(cargo("build").args(["--bin", "lab", "--example", "projection"]))?;
     let own = format!("{}_*", store.name);
     run::echoed(tests().args(["--test", &own]))?;
-    run::echoed(tests().args(["--test", "model", "--", &format!("{}::", store.name)]))?;
+    for test in ["model", "histories"] {
+        run::echoed(tests().args(["--test", test, "--", &format!("{}::", store.name)]))?;
+    }
     for (backend, cases) in store.suites {
         let mut lab = Command::new(repo::binary(root, "lab")?);
         lab.current_dir(root).args(["conformance", "--backend", backend]);
@@ -151,6 +156,18 @@ fn stores(root: &Path, store: &Served) -> Result<()> {
         run::echoed(&mut lab)?;
     }
     Ok(())
+}
+
+/// One round each, one after the other: they wait for leases and restarts more than they compute.
+fn faults(root: &Path) -> Result<()> {
+    let mut build = run::cargo(root);
+    build.args(["build", "--workspace", "--features", SERVERS, "--bin", "lab"]);
+    run::echoed(&mut build)?;
+    let mut lab = Command::new(repo::binary(root, "lab")?);
+    lab.current_dir(root).args(["faults", "--minutes", "0.2"]);
+    let backends = ["memory", "sqlite", "postgres", "redis", "redis-failover", "redis-cluster"];
+    lab.args(backends.iter().flat_map(|backend| ["--backend", *backend]));
+    run::echoed(&mut lab)
 }
 
 fn name(step: Step) -> String {

@@ -13,7 +13,7 @@ use a2_store_postgres::{PostgresStore, Statements};
 use anyhow::{Context, Result, bail};
 use tokio_postgres::{Client, NoTls};
 
-use super::theatre::{Store, Theatre, cut, pause};
+use super::theatre::{Store, Theatre, cut, pause, version};
 
 const KILL: &str = "the server is killed (SIGKILL) and started again";
 const STOP: &str = "the server is stopped (SIGSTOP) and goes on";
@@ -72,7 +72,7 @@ impl Theatre for Postgres {
             "{} with {CONNECTIONS} connections, fsync and synchronous_commit on; three handles of \
              {POOL} connections: straight, through a proxy, through PgBouncer in transaction mode \
              (`server_login_retry` 1 s).",
-            self.server.describe()
+            version(&self.server.describe())
         )
     }
 

@@ -12,7 +12,7 @@ use a2_store_redis::RedisStore;
 use anyhow::{Context, Result, bail};
 use tokio::sync::Mutex;
 
-use super::theatre::{Store, Theatre, cut, pause};
+use super::theatre::{Store, Theatre, cut, pause, version};
 
 const KILL: &str = "the server is killed (SIGKILL) and started again";
 const STOP: &str = "the server is stopped (SIGSTOP) and goes on";
@@ -60,7 +60,7 @@ impl Theatre for Redis {
     fn describe(&self) -> String {
         format!(
             "{}, appendfsync always; two handles: straight, through a proxy.",
-            self.server.describe()
+            version(&self.server.describe())
         )
     }
 
@@ -169,7 +169,8 @@ async fn until_it_follows(copy: &RedisServer) -> Result<()> {
 #[async_trait]
 impl Theatre for Failover {
     fn describe(&self) -> String {
-        let first = self.servers.try_lock().map(|servers| servers[0].describe());
+        let first =
+            self.servers.try_lock().map(|servers| version(&servers[0].describe()).to_owned());
         format!(
             "{}, appendfsync always, and a copy; the store waits for the copy (`wait(1)`); a proxy \
              leads to the master. Only what was answered is held to survive: what was not may be \

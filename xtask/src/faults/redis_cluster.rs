@@ -12,7 +12,7 @@ use a2_store_redis::RedisStore;
 use anyhow::{Context, Result, bail};
 
 use super::redis::{TIMEOUT, command};
-use super::theatre::{Store, Theatre, pause};
+use super::theatre::{Store, Theatre, pause, version};
 
 const KILL: &str = "a node is killed (SIGKILL) and started again";
 const STOP: &str = "a node is stopped (SIGSTOP) and goes on";
@@ -123,7 +123,7 @@ impl Cluster {
 #[async_trait]
 impl Theatre for Cluster {
     fn describe(&self) -> String {
-        format!("{}, appendfsync always; one master has a copy.", self.cluster.describe())
+        format!("{}, appendfsync always; one master has a copy.", version(&self.cluster.describe()))
     }
 
     fn harms(&self) -> Vec<&'static str> {

@@ -101,7 +101,10 @@ impl Theatre for Sqlite {
     }
 
     fn harms(&self) -> Vec<&'static str> {
-        let mut harms = vec![KILL, KILL_ALL, STOP];
+        let mut harms = vec![KILL, KILL_ALL];
+        if cfg!(unix) {
+            harms.push(STOP);
+        }
         if self.disk.is_ok() {
             harms.push(FULL);
         }
@@ -109,8 +112,9 @@ impl Theatre for Sqlite {
     }
 
     fn lacks(&self) -> Vec<String> {
-        let lack = |why: &String| format!("{FULL}: no disk can be mounted here: {why}");
-        self.disk.as_ref().err().map(lack).into_iter().collect()
+        let disk = |why: &String| format!("{FULL}: no disk can be mounted here: {why}");
+        let stop = (!cfg!(unix)).then(|| format!("{STOP}: there are no signals here"));
+        self.disk.as_ref().err().map(disk).into_iter().chain(stop).collect()
     }
 
     async fn open(&self) -> Result<Vec<Store>> {

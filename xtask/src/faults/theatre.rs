@@ -71,6 +71,12 @@ pub(super) async fn pause(random: &mut Random, low: u64, high: u64) {
     tokio::time::sleep(Duration::from_millis(random.from(low, high))).await;
 }
 
+/// What a server is, of what it says of itself and its place.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(super) fn version(description: &str) -> &str {
+    description.split(" at ").next().unwrap_or(description)
+}
+
 /// Loses answers or requests, twenty times.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(super) async fn cut(proxy: &Proxy, answers: bool, random: &mut Random) {
