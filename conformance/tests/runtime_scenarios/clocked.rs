@@ -12,13 +12,13 @@ use tokio::sync::{Notify, mpsc};
 use super::events::*;
 use super::{Site, until};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 
-fn manual() -> ManualClock {
+pub(super) fn manual() -> ManualClock {
     ManualClock::at(Timestamp::from_millis(1_700_000_000_000))
 }
 
-fn on(store: &Arc<dyn Timers>, clock: &ManualClock) -> RuntimeBuilder {
+pub(super) fn on(store: &Arc<dyn Timers>, clock: &ManualClock) -> RuntimeBuilder {
     Runtime::builder(Arc::clone(store)).clock(Arc::new(clock.clone()))
 }
 

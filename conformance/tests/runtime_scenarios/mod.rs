@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "every test file uses its part")]
 
+mod actors;
 mod clocked;
 mod crowds;
 mod events;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use a2_core::{ManualClock, Timers, async_trait};
 
+pub(crate) use actors::*;
 pub(crate) use clocked::*;
 pub(crate) use crowds::*;
 
@@ -57,6 +59,11 @@ macro_rules! scenarios {
             a_timer_is_fired_once,
             every_attempt_folds_the_same_state,
             a_clear_cancels_and_starts_anew,
+            a_thousand_calls_are_each_answered_once,
+            an_actors_zombie_cannot_commit,
+            a_turn_whose_process_died_before_the_commit_runs_again,
+            callers_elsewhere_hear_of_refusals_and_clears,
+            an_actors_timer_is_fired_once,
         }
     };
     ($site:expr; $($name:ident,)*) => {$(
