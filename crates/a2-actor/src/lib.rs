@@ -91,3 +91,8 @@ pub use host::{Actors, ActorsExt, Hosted};
 pub use instance::{Calling, Instance, Telling, Told};
 pub use presence::InstancePresence;
 pub use turn::Turn;
+
+/// The guide's programs.
+#[cfg(doctest)]
+#[doc = include_str!("../guide.md")]
+struct Guide;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, select};
 use futures_util::{FutureExt, Stream};
-use tokio::sync::watch;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::{Notify, watch};
 
 /// How long the task goes on when nothing is open.
 const LINGER: Duration = Duration::from_secs(10);
@@ -19,14 +20,16 @@ type Serve = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// Keeps a task running while streams or watchers are open, and a little longer: it listens for what
 /// other processes tell, and looks for what they do not.
 ///
-/// The task is started when a stream is polled, in that stream's runtime; should the runtime end, the
-/// next stream starts it anew.
+/// The task is started when a stream is polled, in that stream's runtime. Should the runtime end, or the
+/// task panic, the streams that wait in others start it anew.
 pub struct Attendance {
     serve: Serve,
     opened: watch::Sender<Opened>,
     /// Openings up to this one are attended to: what is told from now on is heard, if anything is.
     attended: watch::Sender<u64>,
     runs: AtomicBool,
+    /// The task was cut off.
+    cut_off: Arc<Notify>,
     ended: AtomicBool,
 }
 
@@ -48,6 +51,7 @@ impl Attendance {
             opened: watch::Sender::default(),
             attended: watch::Sender::default(),
             runs: AtomicBool::new(false),
+            cut_off: Arc::default(),
             ended: AtomicBool::new(false),
         }
     }
@@ -70,7 +74,7 @@ impl Attendance {
             opened.open += 1;
             opened.count += 1;
         });
-        Attended { stream, attendance: Arc::clone(self), ready: None }
+        Attended { stream, attendance: Arc::clone(self), ready: None, cut_off: None }
     }
 
     /// A watcher opens that begins when it is attended to, or that was tried.
@@ -111,7 +115,10 @@ impl Attendance {
 
     /// Sees that the task runs.
     fn run(self: &Arc<Self>) {
-        if self.runs.load(Ordering::SeqCst) || self.runs.swap(true, Ordering::SeqCst) {
+        if self.is_ended()
+            || self.runs.load(Ordering::SeqCst)
+            || self.runs.swap(true, Ordering::SeqCst)
+        {
             return;
         }
         tokio::spawn(Running { attendance: Arc::clone(self), done: false }.run());
@@ -167,11 +174,13 @@ impl Running {
     }
 }
 
-/// When its runtime ends in the midst of it, the next stream makes another.
+/// When its runtime ends in the midst of it, whoever waits in another makes another.
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.done {
+            self.attendance.attended.send_replace(0);
             self.attendance.runs.store(false, Ordering::SeqCst);
+            self.attendance.cut_off.notify_waiters();
         }
     }
 }
@@ -181,6 +190,25 @@ pub struct Attended<S> {
     stream: S,
     attendance: Arc<Attendance>,
     ready: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    cut_off: Option<Pin<Box<OwnedNotified>>>,
+}
+
+impl<S> Attended<S> {
+    /// Sees that the task runs for as long as the stream waits.
+    fn keep_running(&mut self, cx: &mut Context<'_>) {
+        loop {
+            let notify = &self.attendance.cut_off;
+            let cut_off =
+                self.cut_off.get_or_insert_with(|| Box::pin(Arc::clone(notify).notified_owned()));
+            let again = cut_off.as_mut().poll(cx).is_ready();
+            // Also when it was cut off just before: that was told to nobody.
+            self.attendance.run();
+            if !again {
+                return;
+            }
+            self.cut_off = None;
+        }
+    }
 }
 
 impl<S: Stream + Unpin> Stream for Attended<S> {
@@ -189,10 +217,17 @@ impl<S: Stream + Unpin> Stream for Attended<S> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         self.attendance.run();
         if let Some(ready) = &mut self.ready {
-            ready!(ready.as_mut().poll(cx));
+            if ready.as_mut().poll(cx).is_pending() {
+                self.keep_running(cx);
+                return Poll::Pending;
+            }
             self.ready = None;
         }
-        Pin::new(&mut self.stream).poll_next(cx)
+        let next = Pin::new(&mut self.stream).poll_next(cx);
+        if next.is_pending() {
+            self.keep_running(cx);
+        }
+        next
     }
 }
 
@@ -253,6 +288,38 @@ mod tests {
         assert!(watcher.next().now_or_never().is_none());
         attendance.attend(2);
         assert_eq!(watcher.next().await, Some(1));
+    }
+
+    #[test]
+    fn whoever_waits_in_another_runtime_starts_the_task_anew() {
+        let runtime =
+            || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build();
+        let (other, here) = (runtime().unwrap(), runtime().unwrap());
+        let starts = Arc::new(Notify::new());
+        let told = Arc::clone(&starts);
+        let attendance = Arc::new(Attendance::new(move || {
+            told.notify_one();
+            std::future::pending().boxed()
+        }));
+        let mut first = attendance.open(stream::pending::<u8>());
+        other.spawn(async move { first.next().await });
+        here.block_on(starts.notified());
+        let mut waits = attendance.open(stream::pending::<u8>());
+        here.spawn(async move { waits.next().await });
+        // Whether it waits already or is about to: either way it sees to it.
+        other.shutdown_background();
+        here.block_on(starts.notified());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_runs_after_the_end() {
+        let runs = Arc::default();
+        let attendance = counting(&runs);
+        attendance.end();
+        let mut open = attendance.open(stream::pending::<u8>());
+        assert!(open.next().now_or_never().is_none());
+        tokio::task::yield_now().await;
+        assert_eq!(runs.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
