@@ -190,3 +190,73 @@ async fn streams_follow_a_slot_that_moves() {
         assert_eq!(next(&mut stream).await.index, round + 1);
     }
 }
+
+/// The channel of a session's partition.
+async fn channel(cluster: &RedisCluster, store_prefix: &str, at: &SessionId) -> String {
+    let pattern = format!("{store_prefix}:{{*}}:m\0{}", at.as_str());
+    for node in 0..3 {
+        let Reply::Array(keys) = ask(cluster, node, &["KEYS", &pattern]).await else { continue };
+        if let Some(key) = keys.first() {
+            let key = key.to_string();
+            return format!("{}}}:w", key.split_once('}').unwrap().0);
+        }
+    }
+    panic!("the session is nowhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_moved_is_listened_to_where_it_is() {
+    let cluster = own_cluster(RedisOptions::new()).await;
+    let prefix = fresh_name();
+    let options = fresh(&cluster).prefix(&prefix);
+    let options = options.polling(Duration::from_millis(20), Duration::from_millis(50));
+    let store = options.connect().await.unwrap();
+    let at = session("s");
+    store.append(&at, append("e0")).await.unwrap();
+    let mut stream = store.stream(&at, Index::ZERO);
+    assert_eq!(next(&mut stream).await.index, 1);
+    let (home, slot) = place(&cluster, &prefix, &at).await;
+    let channel = channel(&cluster, &prefix, &at).await;
+    let listeners = async |node: usize| {
+        let said = ask(&cluster, node, &["PUBSUB", "SHARDNUMSUB", &channel]).await;
+        let Reply::Array(said) = said else { panic!("{said}") };
+        integer(&said[1])
+    };
+    until("it listens", async || listeners(home).await == 1).await;
+    let new = (home + 1) % 3;
+    move_slot(&cluster, slot, home, new).await;
+    assert_eq!(listeners(home).await, 0, "the node that gave it away forgot who listened");
+    until("it listens there", async || listeners(new).await == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_on_its_way_keeps_no_other_stream_waiting() {
+    let cluster = own_cluster(RedisOptions::new()).await;
+    let prefix = fresh_name();
+    // Streams find by looking alone what others append.
+    let options = fresh(&cluster).prefix(&prefix).notifications(false);
+    let (store, other) =
+        (options.clone().connect().await.unwrap(), options.connect().await.unwrap());
+    let (stuck, free) = (session("stuck"), session("free"));
+    for at in [&stuck, &free] {
+        other.append(at, append("e0")).await.unwrap();
+    }
+    let (home, slot) = place(&cluster, &prefix, &stuck).await;
+    assert_ne!(slot, place(&cluster, &prefix, &free).await.1);
+    let (mut waits, mut goes_on) =
+        (store.stream(&stuck, Index::ZERO), store.stream(&free, Index::ZERO));
+    assert_eq!(next(&mut waits).await.index, 1);
+    assert_eq!(next(&mut goes_on).await.index, 1);
+    let to = (home + 1) % 3;
+    let (source, target) = (
+        ask(&cluster, home, &["CLUSTER", "MYID"]).await.to_string(),
+        ask(&cluster, to, &["CLUSTER", "MYID"]).await.to_string(),
+    );
+    let slot = slot.to_string();
+    ask(&cluster, to, &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source]).await;
+    ask(&cluster, home, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target]).await;
+    for n in 1..=3_u64 {
+        other.append(&free, append(&format!("e{n}"))).await.unwrap();
+        assert_eq!(next(&mut goes_on).await.index, n + 1);
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use a2_core::Result;
+use a2_core::{Error, Result};
 use bytes::Bytes;
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::ClientLike;
@@ -74,9 +74,21 @@ pub(crate) struct Db(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    links: Vec<Link>,
-    turn: AtomicUsize,
+    /// The connections, and how many operations each has on its way.
+    links: Vec<(Link, AtomicUsize)>,
     options: DbOptions,
+}
+
+/// An operation on its way on a connection.
+struct Taken<'a> {
+    link: &'a Link,
+    taken: &'a AtomicUsize,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How operations are done.
@@ -93,13 +105,18 @@ pub(crate) struct DbOptions {
 
 impl Db {
     pub(crate) fn new(links: Vec<Link>, options: DbOptions) -> Self {
-        Self(Arc::new(Inner { links, turn: AtomicUsize::new(0), options }))
+        let links = links.into_iter().map(|link| (link, AtomicUsize::new(0))).collect();
+        Self(Arc::new(Inner { links, options }))
     }
 
-    /// One of the connections.
-    fn link(&self) -> &Link {
-        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);
-        &self.0.links[turn % self.0.links.len()]
+    /// The first of the connections that have the least to do: a lone caller's is always the same, which
+    /// is awake and in the caches.
+    fn link(&self) -> Result<Taken<'_>> {
+        let least = self.0.links.iter().min_by_key(|(_, taken)| taken.load(Ordering::Relaxed));
+        // A store has at least one.
+        let (link, taken) = least.ok_or_else(Error::closed)?;
+        taken.fetch_add(1, Ordering::Relaxed);
+        Ok(Taken { link, taken })
     }
 
     /// How scripts tell what they commit.
@@ -114,7 +131,7 @@ impl Db {
 
     /// Closes the connections.
     pub(crate) async fn close(&self) {
-        for link in &self.0.links {
+        for (link, _) in &self.0.links {
             link.close().await;
         }
     }
@@ -149,7 +166,8 @@ impl Db {
             values
         };
         let copies = options.copies.filter(|_| place.writes);
-        let link = self.link();
+        let taken = self.link()?;
+        let link = taken.link;
         let script = script.text(options.general);
         let (mut command, mut name) = ("EVALSHA", &script.sha);
         loop {

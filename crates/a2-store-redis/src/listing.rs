@@ -3,13 +3,15 @@
 //! Listings over all sessions go through the partitions in order. Several are asked at a time, more the
 //! further the page has to look.
 
+use std::time::Duration;
+
 use a2_core::outcome::{PendingSession, SessionInfo};
 use a2_core::{
     Consumer, Cursor, CursorKey, Cursors, DeadLetters, DispatchState, HeadRef, Index, Page,
     PageToken, Pending, PendingPage, Result, SessionId, Sessions, limits,
 };
 use fred::types::Resp3Frame as Frame;
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 
 use crate::args::Args;
 use crate::conn::Db;
@@ -292,18 +294,22 @@ async fn pending_in(
     Ok(Part { found, more: reply.flag(1)?, last: reply.text(2)?.to_owned() })
 }
 
-/// Where the logs of some sessions stand: head and latest clear.
+/// Where the logs of some sessions stand: head and latest clear. A partition that cannot tell within this
+/// time, because its slot is on its way, does not keep the others waiting.
 pub(crate) async fn heads(
     all: Everywhere<'_>,
     sessions: &[SessionId],
-) -> Result<Vec<(SessionId, Index, Index)>> {
+    within: Duration,
+) -> Vec<(SessionId, Index, Index)> {
     let mut by_partition: Vec<Vec<&SessionId>> = vec![Vec::new(); PARTITIONS];
     for session in sessions {
         by_partition[all.keys.place_of(session.as_str())].push(session);
     }
     let asked = by_partition.iter().enumerate().filter(|(_, sessions)| !sessions.is_empty());
-    let heads = asked.map(|(number, sessions)| heads_in(all, number, sessions));
-    Ok(try_join_all(heads).await?.into_iter().flatten().collect())
+    let heads = asked
+        .map(|(number, sessions)| tokio::time::timeout(within, heads_in(all, number, sessions)));
+    let told = join_all(heads).await.into_iter().flatten().flatten();
+    told.flatten().collect()
 }
 
 async fn heads_in(

@@ -17,6 +17,7 @@ use a2_core::{
 use fred::clients::SubscriberClient;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{Builder, Value};
+use futures_util::future::try_join_all;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
@@ -35,6 +36,11 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const SUBSCRIBING: Duration = Duration::from_secs(10);
 /// What opens within this time is listened for together.
 const GATHERING: Duration = Duration::from_millis(1);
+/// How long a look for what was appended may take, at least.
+const LOOKING: Duration = Duration::from_secs(1);
+/// Sharded channels are listened to anew once in so many of the longest poll intervals: a server forgets
+/// who listened to a slot that it gives away, and the driver does not say so.
+const ANEW: u32 = 10;
 /// Who appended what is too long to be told may be gone before it told its own streams, which read it
 /// after this time.
 const HANDED: Duration = Duration::from_millis(50);
@@ -153,8 +159,17 @@ impl Wake {
         let mut channels = BTreeSet::new();
         let mut messages = listening.client.message_rx();
         let mut late: VecDeque<Late> = VecDeque::new();
+        let is_sharded = self.db.publish() == Publish::Sharded;
+        let mut anew = Instant::now() + self.poll_ceiling * ANEW;
         loop {
             let count = opened.borrow_and_update().count;
+            if is_sharded && Instant::now() >= anew {
+                // From a node that has a slot no more this is refused, and another connection is made.
+                if self.listen_to(&listening.client, channels.iter()).await.is_err() {
+                    return;
+                }
+                anew = Instant::now() + self.poll_ceiling * ANEW;
+            }
             if self.subscribe(&listening.client, &mut channels).await.is_err() {
                 return;
             }
@@ -177,6 +192,7 @@ impl Wake {
                         }
                     }
                     _ = &mut listening.ended => return,
+                    () = tokio::time::sleep_until(anew), if is_sharded => break,
                     changed = opened.changed() => {
                         if changed.is_err() {
                             return;
@@ -208,36 +224,25 @@ impl Wake {
                 sessions.chain(namespaces.iter().map(of_namespace)).collect()
             }
         };
-        let name = |partition: &usize| self.keys.channel(*partition);
         let (more, less): (Vec<usize>, Vec<usize>) = (
             wanted.difference(channels).copied().collect(),
             channels.difference(&wanted).copied().collect(),
         );
-        let sent = async {
+        let left = async {
+            let names = less.iter().map(|partition| self.keys.channel(*partition));
             match self.db.publish() {
                 Publish::Sharded => {
-                    for partition in &less {
-                        client.sunsubscribe(name(partition)).await?;
-                    }
-                    for partition in &more {
-                        client.ssubscribe(name(partition)).await?;
-                    }
+                    try_join_all(names.map(|name| client.sunsubscribe(name))).await.map(drop)
                 }
-                Publish::Everywhere | Publish::Nothing => {
-                    if !less.is_empty() {
-                        client.unsubscribe(less.iter().map(name).collect::<Vec<_>>()).await?;
-                    }
-                    if !more.is_empty() {
-                        client.subscribe(more.iter().map(name).collect::<Vec<_>>()).await?;
-                    }
-                }
+                _ if less.is_empty() => Ok(()),
+                _ => client.unsubscribe(names.collect::<Vec<_>>()).await,
             }
-            Ok(())
         };
-        match tokio::time::timeout(SUBSCRIBING, sent).await {
+        match tokio::time::timeout(SUBSCRIBING, left).await {
             Ok(done) => done.map_err(|error| place.error(error))?,
             Err(_) => return Err(place.timed_out(false)),
         }
+        self.listen_to(client, more.iter()).await?;
         let more: BTreeSet<usize> = more.into_iter().collect();
         sessions
             .iter()
@@ -250,6 +255,31 @@ impl Wake {
         }
         *channels = wanted;
         Ok(())
+    }
+
+    /// Listens to the channels of these partitions, which it may do already.
+    async fn listen_to(
+        &self,
+        client: &SubscriberClient,
+        partitions: impl ExactSizeIterator<Item = &usize>,
+    ) -> Result<()> {
+        let place = Place::look("subscribe");
+        let none = partitions.len() == 0;
+        let names = partitions.map(|partition| self.keys.channel(*partition));
+        let sent = async {
+            match self.db.publish() {
+                // Each to the node of its slot, all on their way at once.
+                Publish::Sharded => {
+                    try_join_all(names.map(|name| client.ssubscribe(name))).await.map(drop)
+                }
+                _ if none => Ok(()),
+                _ => client.subscribe(names.collect::<Vec<_>>()).await,
+            }
+        };
+        match tokio::time::timeout(SUBSCRIBING, sent).await {
+            Ok(done) => done.map_err(|error| place.error(error)),
+            Err(_) => Err(place.timed_out(false)),
+        }
     }
 
     fn everything(&self) {
@@ -296,7 +326,8 @@ impl Wake {
             let streamed = self.hub.streamed_sessions();
             known.retain(&streamed);
             // What cannot be looked at now is looked at the next time.
-            let heads = listing::heads(self.everywhere(), &streamed).await.unwrap_or_default();
+            let within = self.poll_ceiling.max(LOOKING);
+            let heads = listing::heads(self.everywhere(), &streamed, within).await;
             let found = known.seen(&self.hub, heads);
             if !listens && self.hub.has_watchers() {
                 // What cannot be asked now is asked the next time.
