@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+const PART: usize = 4;
+
 /// A number of places that are given in the order in which they are asked for.
 pub(crate) struct Gate {
     places: Arc<Semaphore>,
@@ -39,6 +41,11 @@ impl Gate {
         place
     }
 
+    /// The part of what is free that one takes at a time.
+    fn share(&self) -> usize {
+        self.places.available_permits().div_ceil(PART)
+    }
+
     /// Up to `most` places if some are free at once.
     fn more(&self, most: usize) -> Option<OwnedSemaphorePermit> {
         let n = most.min(self.places.available_permits());
@@ -68,7 +75,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Places {
-    /// Waits for one place, then takes up to `most` of what is free.
+    /// Waits for one place, then takes up to `most` of what is free: a part only, so that others need not
+    /// wait until it is known how many were needed.
     pub(crate) async fn wait(own: Option<&Gate>, all: &Gate, most: usize) -> Option<Self> {
         let own_place = match own {
             Some(gate) => Some(gate.enter().await?),
@@ -76,7 +84,7 @@ impl Places {
         };
         let mut places = Self { own: own_place, all: all.enter().await? };
         if most > 1
-            && let Some(more) = Self::try_more(own, all, most - 1)
+            && let Some(more) = Self::try_more(own, all, (most - 1).min(all.share()))
         {
             places.merge(more);
         }
@@ -134,6 +142,8 @@ mod tests {
     async fn places_are_of_both_gates() {
         let (own, all) = (Gate::new(3), Gate::new(5));
         let mut three = Places::wait(Some(&own), &all, 64).await.unwrap();
+        assert_eq!((three.len(), all.places.available_permits()), (2, 3));
+        three.merge(Places::try_more(Some(&own), &all, 64).unwrap());
         assert_eq!((three.len(), all.places.available_permits()), (3, 2));
         assert!(Places::wait(Some(&own), &all, 1).now_or_never().is_none());
         let one = three.split().unwrap();

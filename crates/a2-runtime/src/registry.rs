@@ -16,6 +16,8 @@ use crate::gate::Gate;
 pub(crate) struct Registry {
     consumers: Vec<Arc<Definition>>,
     by_name: HashMap<Consumer, usize>,
+    /// The group of each consumer.
+    group_of: Vec<usize>,
     /// All of them, for appends and completions.
     pub(crate) served: Served,
     pub(crate) groups: Vec<Group>,
@@ -42,6 +44,7 @@ impl Registry {
     ) -> Result<Self> {
         let mut entries = Vec::new();
         let mut grouped: Vec<(Group, Vec<ServedConsumer>)> = Vec::new();
+        let mut group_of = Vec::new();
         for definition in &definitions {
             let entry = served(definition, definition.retry.unwrap_or(policy))?;
             entries.push(entry.clone());
@@ -54,13 +57,15 @@ impl Registry {
                 },
                 gate: definition.concurrency.map(Gate::new),
             };
-            let same = |(g, _): &&mut (Group, _)| {
+            let same = |(g, _): &(Group, _)| {
                 g.gate.is_none() && group.gate.is_none() && (g.ttl, g.run) == (group.ttl, group.run)
             };
-            match grouped.iter_mut().find(same) {
-                Some((_, entries)) => entries.push(entry),
-                None => grouped.push((group, vec![entry])),
-            }
+            let place = grouped.iter().position(same).unwrap_or_else(|| {
+                grouped.push((group, Vec::new()));
+                grouped.len() - 1
+            });
+            grouped[place].1.push(entry);
+            group_of.push(place);
         }
         let mut groups = Vec::new();
         for (group, entries) in grouped {
@@ -68,6 +73,7 @@ impl Registry {
         }
         Ok(Self {
             by_name: definitions.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect(),
+            group_of,
             consumers: definitions.into_iter().map(Arc::new).collect(),
             served: Served::only(entries)?,
             groups,
@@ -85,6 +91,20 @@ impl Registry {
 
     pub(crate) fn policy_of(&self, consumer: &Consumer) -> RetryPolicy {
         self.get(consumer).and_then(|definition| definition.retry).unwrap_or(self.policy)
+    }
+
+    /// The groups that may have work when these events are appended.
+    pub(crate) fn groups_for(&self, events: &[NewEvent]) -> Vec<usize> {
+        let mut groups: Vec<_> = self
+            .consumers
+            .iter()
+            .zip(&self.group_of)
+            .filter(|(consumer, _)| events.iter().any(|event| concerns(event, consumer)))
+            .map(|(_, group)| *group)
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// Aims an event at the consumers that take it.
@@ -105,6 +125,12 @@ impl Registry {
         }
         Ok(event)
     }
+}
+
+/// Whether the event is the consumer's work, by its type or because it is aimed at it.
+fn concerns(event: &NewEvent, consumer: &Definition) -> bool {
+    consumer.takes(event.event_type())
+        || event.target_list().iter().any(|target| *target.consumer() == consumer.name)
 }
 
 fn served(definition: &Definition, policy: RetryPolicy) -> Result<ServedConsumer> {

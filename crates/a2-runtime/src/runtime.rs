@@ -99,7 +99,16 @@ impl Inner {
 
     /// Looks for work in a session, for all of its consumers.
     pub(crate) fn wake(self: &Arc<Self>, session: &SessionId) {
-        for group in 0..self.registry.groups.len() {
+        self.wake_groups(session, 0..self.registry.groups.len());
+    }
+
+    /// Looks for work in a session, for these groups of consumers.
+    pub(crate) fn wake_groups(
+        self: &Arc<Self>,
+        session: &SessionId,
+        groups: impl IntoIterator<Item = usize>,
+    ) {
+        for group in groups {
             self.wake_unit(UnitKey { session: session.clone(), group });
         }
     }

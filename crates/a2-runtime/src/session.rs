@@ -222,6 +222,7 @@ impl Appending<'_> {
     async fn run(self) -> Result<Appended> {
         let (session, append) = (self.session, self.append?);
         let inner = &session.inner;
+        let groups = inner.registry.groups_for(append.events());
         let span = telemetry::append_span(&session.id, append.events());
         let asked = inner.clock.now();
         let answer = inner.store.append(&session.id, append).instrument(span).await;
@@ -229,7 +230,7 @@ impl Appending<'_> {
         inner.telemetry.appended(appended.events.len(), inner.clock.now().since(asked));
         inner.own.note(&session.id);
         if appended.has_pending {
-            inner.wake(&session.id);
+            inner.wake_groups(&session.id, groups);
         }
         Ok(appended)
     }

@@ -17,7 +17,7 @@ use crate::gate::Places;
 use crate::inflight::Running;
 use crate::telemetry::Outcome;
 use crate::unit::{Held, Shared};
-use crate::units::{Later, UnitKey};
+use crate::units::Later;
 use crate::{Context, HandlerError, ids, telemetry};
 
 /// While other sessions wait, a place goes on for so many attempts at most, and so long.
@@ -63,17 +63,21 @@ pub(crate) async fn run(shared: Arc<Shared>, first: Held, mut places: Places) ->
     while let Some(held) = next.take() {
         attempts += 1;
         let guard = Forget { shared: &shared, running: &held.running };
-        let ran = handle(&shared, &held).await;
+        let span = telemetry::attempt_span(&held.head);
+        let ran = handle(&shared, &held).instrument(span.clone()).await;
         let may_claim = |shared: &Shared| {
             let over = attempts >= TURN || shared.inner.clock.now().since(begun) >= TURN_TIME;
             let ends = over && shared.others_wait();
             !(ends || shared.inner.stopping.is_cancelled())
         };
-        let settled = match ran {
-            Ran::Done(done) => complete(&shared, &held, done, &mut places, &may_claim).await,
-            Ran::Failed(error) => fail(&shared, &held, &error, &may_claim).await,
-            Ran::Aborted => Settled::aborted(),
+        let settled = async {
+            match ran {
+                Ran::Done(done) => complete(&shared, &held, done, &mut places, &may_claim).await,
+                Ran::Failed(error) => fail(&shared, &held, &error, &may_claim).await,
+                Ran::Aborted => Settled::aborted(),
+            }
         };
+        let settled = settled.instrument(span).await;
         if !settled.done {
             let lost = held.running.is_lost();
             let outcome = if lost { Outcome::Superseded } else { Outcome::Aborted };
@@ -116,13 +120,12 @@ async fn handle(shared: &Arc<Shared>, held: &Held) -> Ran {
     let Some(definition) = inner.registry.get(&head.head.consumer) else {
         return Ran::Failed("this program has no such consumer".into());
     };
-    let span = telemetry::attempt_span(head);
     let begun = inner.clock.now();
     let context = Context::new(Arc::clone(inner), head, Arc::clone(running));
     let handler = Arc::clone(&definition.handler);
     // The call itself may panic too.
     let work = async move { handler(context).await };
-    let work = AssertUnwindSafe(work).catch_unwind().instrument(span.clone());
+    let work = AssertUnwindSafe(work).catch_unwind();
     let mut work = std::pin::pin!(work);
     let token = &running.token;
     let result = tokio::select! {
@@ -230,7 +233,7 @@ async fn complete(
                     inner.telemetry.ended(head, Outcome::Completed { events });
                     if appends > 0 {
                         inner.own.note(&shared.key.session);
-                        wake_others(shared);
+                        wake_others(shared, request.returned());
                     }
                 }
                 Completion::Superseded => inner.telemetry.ended(head, Outcome::Superseded),
@@ -256,11 +259,10 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 /// Events were appended that other groups of consumers may be waiting for.
-fn wake_others(shared: &Shared) {
-    for group in (0..shared.inner.registry.groups.len()).filter(|group| *group != shared.key.group)
-    {
-        shared.inner.wake_unit(UnitKey { session: shared.key.session.clone(), group });
-    }
+fn wake_others(shared: &Shared, events: &[NewEvent]) {
+    let groups = shared.inner.registry.groups_for(events).into_iter();
+    let others = groups.filter(|group| *group != shared.key.group);
+    shared.inner.wake_groups(&shared.key.session, others);
 }
 
 async fn fail(

@@ -128,7 +128,8 @@ impl Telemetry {
         let meter = self.of(&head.head.consumer);
         meter.claimed.increment(1);
         meter.running.increment(1.0);
-        if let Some(at) = head.state.last_claimed_at {
+        // A retry's wait is not the queue's.
+        if let (1, Some(at)) = (head.attempt(), head.state.last_claimed_at) {
             meter.lag.record(at.since(head.event.created_at).as_secs_f64());
         }
     }
@@ -231,7 +232,11 @@ fn describe() {
     describe_histogram!(APPEND, seconds, "How long the program's appends took");
     describe_histogram!(CLAIM, seconds, "How long claims took that no completion carried");
     describe_counter!(CLAIMED, "Heads claimed");
-    describe_histogram!(LAG, seconds, "From an event's append to its claim, by the store's clock");
+    describe_histogram!(
+        LAG,
+        seconds,
+        "From an event's append to its first claim, by the store's clock"
+    );
     describe_histogram!(ATTEMPT, seconds, "How long handlers ran");
     describe_counter!(ATTEMPTS, "Attempts that ended, by outcome; a failed one is tried again");
     describe_gauge!(RUNNING, "Attempts that run now");

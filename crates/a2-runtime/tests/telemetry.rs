@@ -112,7 +112,7 @@ async fn appends_claims_attempts_retries_and_dead_letters_are_counted() {
     assert_eq!(of("events_appended_total by=timer"), 1.0);
     assert_eq!(of("append_seconds "), 1.0);
     assert_eq!(of("heads_claimed_total consumer=c"), 4.0);
-    assert_eq!(of("lag_seconds consumer=c"), 4.0);
+    assert_eq!(of("lag_seconds consumer=c"), 3.0);
     assert_eq!(of("attempt_seconds consumer=c"), 4.0);
     assert_eq!(of("attempts_total consumer=c outcome=completed"), 2.0);
     assert_eq!(of("attempts_total consumer=c outcome=failed"), 1.0);
