@@ -152,8 +152,9 @@ where
 /// A consumer that reads whole logs: every event of its types, one after the other, whoever appended
 /// it.
 ///
-/// It starts with what is appended from now on, or with [`backfill`](ConsumerSpec::backfill) with what
-/// is there.
+/// With [`backfill`](ConsumerSpec::backfill) it starts with the first event of each session. Without, it
+/// starts where the log stands when the consumer is first heard of there: what a process that does not
+/// know the consumer appended to a new session before that is passed over.
 ///
 /// ```
 /// # use a2_runtime::{log, Context, RawEvent};

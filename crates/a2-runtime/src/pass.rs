@@ -78,6 +78,12 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// Whether an error is none of one session's.
+fn fails_all(error: &a2_core::Error) -> bool {
+    error.is_retryable()
+        || matches!(error.kind(), ErrorKind::Closed | ErrorKind::StoreNotConfigured { .. })
+}
+
 impl Inner {
     /// Makes one pass after the other, with long pauses.
     pub(crate) async fn run_passes(self: Arc<Self>) {
@@ -130,8 +136,14 @@ impl Inner {
             let woken = stream::iter(sessions.sessions.into_iter().map(|found| found.session))
                 .filter(|session| std::future::ready(!is_own(session)))
                 .map(|session| async move {
-                    if self.wake_log(&session, consumer, log).await? {
-                        self.wake(&session);
+                    match self.wake_log(&session, consumer, log).await {
+                        Ok(true) => self.wake(&session),
+                        Ok(false) => {}
+                        // One session that cannot be read keeps no other from being found.
+                        Err(error) if !fails_all(&error) => {
+                            tracing::error!(%session, %consumer, %error, "a log was not woken");
+                        }
+                        Err(error) => return Err(error),
                     }
                     Ok::<_, a2_core::Error>(())
                 })

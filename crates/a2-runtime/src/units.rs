@@ -194,11 +194,19 @@ impl State {
             return;
         }
         self.forget(&what);
-        if self.later.len() < MOST_WAITING {
-            self.count += 1;
-            self.at.insert(what.clone(), (at, self.count));
-            self.later.insert((at, self.count), what);
+        if self.later.len() >= MOST_WAITING {
+            // What is furthest off goes: sweeps find it again.
+            match self.later.last_entry() {
+                Some(last) if last.key().0 > at => {
+                    let last = last.remove();
+                    self.at.remove(&last);
+                }
+                _ => return,
+            }
         }
+        self.count += 1;
+        self.at.insert(what.clone(), (at, self.count));
+        self.later.insert((at, self.count), what);
     }
 }
 
@@ -251,5 +259,26 @@ impl Inner {
                 () = clock::sleep_until(&self.clock, self.units.next_look()) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_finds_room_among_what_is_far() {
+        let mut state = State::default();
+        let timers = |name: usize| Later::Timers(SessionId::new(name.to_string()).unwrap());
+        let at = |millis: usize| Timestamp::from_millis(i64::try_from(millis).unwrap());
+        for name in 0..MOST_WAITING {
+            state.put_sooner(at(1_000_000 + name), timers(name));
+        }
+        state.put_sooner(at(5_000_000), timers(MOST_WAITING));
+        assert!(!state.at.contains_key(&timers(MOST_WAITING)), "the furthest of all");
+        state.put_sooner(at(5), timers(MOST_WAITING + 1));
+        assert_eq!(state.later.values().next(), Some(&timers(MOST_WAITING + 1)));
+        assert!(!state.at.contains_key(&timers(MOST_WAITING - 1)), "the furthest is gone");
+        assert_eq!((state.later.len(), state.at.len()), (MOST_WAITING, MOST_WAITING));
     }
 }

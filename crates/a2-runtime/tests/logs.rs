@@ -118,6 +118,25 @@ async fn a_pass_goes_on_where_the_last_process_was() {
 }
 
 #[tokio::test]
+async fn a_session_that_cannot_be_read_keeps_no_other_from_a_pass() {
+    let memory = MemoryStore::new();
+    for n in 0..150 {
+        memory.append(&session(&format!("old-{n:03}")), events(1)).await.unwrap();
+    }
+    let store = Watched::new(memory.clone());
+    store.decide(|call| match call.op {
+        "wake_log" if call.session == "old-020" => Fault::Corrupt,
+        _ => Fault::None,
+    });
+    let seen = Seen::default();
+    let consumer = reader("audit", 1, &seen).backfill();
+    let runtime = Runtime::builder(Arc::clone(&store)).consumer(consumer).build().unwrap();
+    runtime.start();
+    // It is in another page.
+    seen_all(&seen, "old-149", 1..=1).await;
+}
+
+#[tokio::test]
 async fn what_no_hint_told_of_is_found_by_a_later_pass() {
     let (clock, memory, _) = by_hand();
     memory.append(&session("s"), events(1)).await.unwrap();

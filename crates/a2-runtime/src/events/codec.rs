@@ -49,6 +49,10 @@ pub(super) fn decode<T: DeserializeOwned>(event_type: &EventType, payload: &Json
 pub(super) fn encode<T: Events>(event: &T) -> Result<NewEvent> {
     let text = Json::from_serialize(event)?;
     if let Ok(name) = serde_json::from_str::<String>(text.as_str()) {
+        // Any text may also be another shape's.
+        if !names_of::<T>()?.contains(&name.as_str()) {
+            return Err(no_enum::<T>());
+        }
         return NewEvent::from_json(name, Json::null());
     }
     let Tag(name, content) = serde_json::from_str(text.as_str()).map_err(|_| no_enum::<T>())?;
@@ -275,8 +279,13 @@ mod tests {
     }
     impl Events for OtherShape {}
 
+    #[derive(Serialize, Deserialize)]
+    struct Text(String);
+    impl Events for Text {}
+
     #[test]
     fn what_is_no_enum_is_refused() {
+        assert!(Text("order.placed".to_owned()).encode().is_err());
         assert_eq!(
             NoEnum::types().unwrap_err().to_string(),
             "events: NoEnum must be an enum in serde's default representation"

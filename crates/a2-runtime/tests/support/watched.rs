@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     None,
     /// It is not made.
     Refused,
+    /// What is stored cannot be read.
+    Corrupt,
     /// It is made, and its answer is lost.
     Lost,
 }
@@ -69,6 +71,7 @@ impl<S> Watched<S> {
         match fault {
             Fault::None => Ok(false),
             Fault::Refused => Err(Error::unavailable("refused on request")),
+            Fault::Corrupt => Err(Error::corrupt(Some(session), None, "corrupt on request")),
             Fault::Lost => Ok(true),
         }
     }
