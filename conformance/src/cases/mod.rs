@@ -42,6 +42,7 @@ areas! {
     errors
     closing
     corrupt
+    hostile
     claims
     exclusions
     lapses
