@@ -1,7 +1,7 @@
 //! A server that takes no writes: it is told that nothing was done, reads go on, and it is used again as
 //! soon as it takes them.
 
-use a2_conformance::servers::{RedisOptions, RedisServer};
+use a2_conformance::servers::{RedisOptions, RedisServer, Reply};
 use a2_store_redis::*;
 
 use crate::util::*;
@@ -110,4 +110,26 @@ async fn a_server_that_loads_is_waited_for() {
     let restarted = async { server.process().unwrap().restart().await.unwrap() };
     let ((), done) = tokio::join!(restarted, insist(&store, &at, append("b")));
     assert_eq!(done.events[0].index, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_server_is_told_of_and_used_again() {
+    // What 7.0 and newer call busy-reply-threshold.
+    let server =
+        std::sync::Arc::new(own(RedisOptions::new().setting("lua-time-limit", "10")).await);
+    let (store, at) = (fresh(&server).connect().await.unwrap(), session("s"));
+    store.append(&at, append("a")).await.unwrap();
+    let running = std::sync::Arc::clone(&server);
+    let running = tokio::spawn(async move {
+        let _ = running.command(&["EVAL", "while true do end", "0"]).await;
+    });
+    let is_busy = async || {
+        let said = server.command(&["PING"]).await;
+        matches!(said, Ok(Reply::Error(text)) if text.starts_with("BUSY"))
+    };
+    until("a script holds it", is_busy).await;
+    refused(&store, &at, "b", "BUSY").await;
+    command(&server, &["SCRIPT", "KILL"]).await;
+    running.await.unwrap();
+    assert_eq!(store.append(&at, append("b")).await.unwrap().events[0].index, 2);
 }
