@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use a2_conformance::history::{History, Random, Time, Workload, check};
 use a2_conformance::{Losing, Loss};
-use a2_core::{Append, Error, NewEvent, SessionId};
+use a2_core::{Append, NewEvent, SessionId};
 use anyhow::{Context, Result, bail};
 use tokio::task::JoinSet;
 
@@ -98,17 +98,17 @@ async fn recovered(stores: &[Store], prefix: &str) -> Result<Duration> {
     for store in stores {
         let id = format!("probe-{}", PROBES.fetch_add(1, Ordering::Relaxed));
         let append = Append::one(NewEvent::new("probe", &id)?.id(id)?)?;
-        let written = async {
-            loop {
-                match store.append(&session, append.clone()).await {
-                    Ok(_) => return Ok(()),
-                    Err(error) if !error.is_retryable() => return Err(error),
-                    Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+        loop {
+            match store.append(&session, append.clone()).await {
+                Ok(_) => break,
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(error) if start.elapsed() > PATIENCE => {
+                    let text = format!("no write within {PATIENCE:?} after the harm");
+                    return Err(anyhow::Error::from(error).context(text));
                 }
+                Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
             }
-        };
-        let written: Result<Result<(), Error>, _> = tokio::time::timeout(PATIENCE, written).await;
-        written.map_err(|_| anyhow::anyhow!("no write within {PATIENCE:?} after the harm"))??;
+        }
     }
     Ok(start.elapsed())
 }

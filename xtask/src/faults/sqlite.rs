@@ -32,6 +32,8 @@ pub(super) struct Sqlite {
 #[derive(Default)]
 struct State {
     next: u32,
+    /// How many rounds there were: each has a file of its own, for the disk is small.
+    files: u32,
     round: Option<Round>,
     recorder: Option<Recorder>,
     processes: Vec<(u32, Child)>,
@@ -49,7 +51,8 @@ impl Sqlite {
     }
 
     fn file(&self) -> PathBuf {
-        self.disk.as_deref().unwrap_or(self.folder.path()).join("a2.db")
+        let folder = self.disk.as_deref().unwrap_or(self.folder.path());
+        folder.join(format!("a2-{}.db", self.state().files))
     }
 
     fn journal_file(&self) -> PathBuf {
@@ -57,12 +60,13 @@ impl Sqlite {
     }
 
     fn start_one(&self) -> Result<()> {
+        let file = self.file();
         let mut state = self.state();
         let round = state.round.clone().context("no round")?;
         let process = state.next;
         state.next += 1;
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("faults-worker").arg("--file").arg(self.file());
+        command.arg("faults-worker").arg("--file").arg(file);
         command.arg("--journal").arg(self.journal_file());
         command.args(["--process", &process.to_string(), "--prefix", &round.prefix]);
         command.args(["--sessions", &round.sessions.to_string()]);
@@ -118,6 +122,13 @@ impl Theatre for Sqlite {
     }
 
     async fn open(&self) -> Result<Vec<Store>> {
+        for part in ["", "-wal", "-shm"] {
+            let mut old = self.file().into_os_string();
+            old.push(part);
+            // Of the round before, if there was one.
+            let _ = std::fs::remove_file(old);
+        }
+        self.state().files += 1;
         let mut stores: Vec<Store> = Vec::new();
         for _ in 0..2 {
             let builder = SqliteStore::builder(self.file());
