@@ -102,6 +102,9 @@ impl Turn {
     /// Sends a message to an actor of this session when `after` has passed. The same `key` again
     /// replaces the timer; each actor has keys of its own. A clear of the session drops it.
     ///
+    /// What is committed with the turn is the wish; `after` counts from when it is carried out, at once
+    /// in a process that lives. A store without timers cannot: the wish becomes a dead letter.
+    ///
     /// # Errors
     /// `INVALID_INPUT` when the message or the key breaks a rule.
     pub fn schedule<A: Address, K>(

@@ -53,6 +53,8 @@ async fn what_is_remembered_does_not_outlive_a_clear_by_somebody_else() {
     runtime.start();
     let list = LIST.of(&runtime.session("s").unwrap());
     assert_eq!(list.call(add("a"), PATIENCE).await.unwrap(), ["a"]);
+    // What is remembered is what a turn began with.
+    assert_eq!(list.call(Change::Look, PATIENCE).await.unwrap(), ["a"]);
     let _ = store.clear(&session("s"), Clear::new()).await.unwrap();
     assert_eq!(list.call(add("b"), PATIENCE).await.unwrap(), ["b"]);
 }
