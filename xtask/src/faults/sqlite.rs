@@ -227,11 +227,11 @@ impl Drop for Sqlite {
     }
 }
 
-/// A disk of 48 MiB, in memory.
+/// A disk of 192 MiB, in memory: full only when it is filled, not by a round and its write-ahead log.
 fn mount(folder: &Path) -> Result<PathBuf, String> {
     std::fs::create_dir(folder).map_err(|error| error.to_string())?;
     let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(folder);
+    command.args(["-t", "tmpfs", "-o", "size=192m", "tmpfs"]).arg(folder);
     match command.output() {
         Ok(output) if output.status.success() => Ok(folder.to_owned()),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
