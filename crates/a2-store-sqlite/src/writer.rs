@@ -346,6 +346,7 @@ impl Writer {
             });
             if conn.is_autocommit() || (!done && tx.has_written()) {
                 self.roll_back(conn);
+                self.write_back(conn);
                 if done {
                     job.fail(Error::unavailable(format!(
                         "{}: SQLite ended the transaction",
@@ -358,6 +359,7 @@ impl Writer {
         if let Err(error) = rows::run(conn, statements::COMMIT, []) {
             let error = self.opener.place("commit").error(error);
             self.roll_back(conn);
+            self.write_back(conn);
             // One job has its error here; several run again.
             if let [job] = jobs {
                 job.fail(error);
@@ -379,6 +381,14 @@ impl Writer {
             // A transaction that cannot even be rolled back fails the next one's begin.
             let _ = rows::run(conn, statements::ROLLBACK, []);
         }
+    }
+
+    /// Writes the log back into the file after a failure. SQLite does so by itself after commits alone: a
+    /// log that has filled the disk, while a reader kept it from being written back, would stay there for
+    /// ever, since no commit succeeds any more.
+    fn write_back(&self, conn: &Connection) {
+        // What cannot be written back now is tried after the next failure.
+        let _ = conn.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
     }
 
     pub(crate) fn is_closed(&self) -> bool {

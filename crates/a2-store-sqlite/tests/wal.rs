@@ -40,6 +40,46 @@ async fn open_streams_and_pages_do_not_keep_it_from_starting_over() {
     assert_eq!(length(&path, "-wal"), 0);
 }
 
+/// A disk that is full has no room for the next commit, and SQLite writes the log back after commits alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_has_filled_the_disk_is_written_back_once_it_can_be() {
+    let (_folder, path) = file();
+    let store = SqliteStore::open(&path).await.unwrap();
+    let at = session("s");
+    let large = |kib: usize| {
+        let payload = Json::from_serialize(&"x".repeat(kib * 1024)).unwrap();
+        Append::one(NewEvent::from_json("t", payload).unwrap()).unwrap()
+    };
+    store.append(&at, append("e")).await.unwrap();
+    let head = store.claim_available(&at, claim("w")).await.unwrap().into_heads().remove(0);
+
+    // Somebody reads: nothing that comes after can be written back.
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("begin; select count(*) from sqlite_schema").unwrap();
+    for _ in 0..60 {
+        store.append(&at, large(100)).await.unwrap();
+    }
+    // The file has no room for more than some pages.
+    let complete = CompleteAttempt::new(head.head.clone(), head.attempt());
+    let limit = |tx: &rusqlite::Connection| {
+        let pages: i64 = tx.query_row("pragma page_count", [], |row| row.get(0))?;
+        let most = format!("pragma max_page_count = {}", pages + 20);
+        tx.query_row(&most, [], |row| row.get::<_, i64>(0))?;
+        Ok(())
+    };
+    let _ = store.complete_attempt_with(&at, complete, limit).await.unwrap();
+    let full = length(&path, "-wal");
+    assert!(full > 5 * MIB, "{full}");
+    reader.execute_batch("commit").unwrap();
+
+    let refused = store.append(&at, large(1_000)).await.unwrap_err();
+    assert_eq!(refused.code(), "STORE_UNAVAILABLE");
+    // The next commit needs no room: the log has begun anew.
+    store.append(&at, append("small")).await.unwrap();
+    let now = length(&path, "-wal");
+    assert!(now <= full, "{now} after {full}");
+}
+
 /// An event of 200 bytes with one target, in one session and over many.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_with_a_target_takes_less_than_700_bytes() {
