@@ -45,8 +45,10 @@
 //! | the file is damaged | `CORRUPT` where the damage is met | the same |
 //!
 //! The file is in WAL mode: it must lie on a local file system, and `a2.db-wal` and `a2.db-shm` beside
-//! it belong to it while it is open. Copy an open file with SQLite's backup or `VACUUM INTO`, not with
-//! `cp`.
+//! it belong to it while it is open. Leave room on the disk: the log grows for as long as somebody's read
+//! keeps it from being written back (a process that was stopped in the midst of one, say), and once it
+//! fills the disk to the last byte the file has no room to take it in; it goes on when there is some.
+//! Copy an open file with SQLite's backup or `VACUUM INTO`, not with `cp`.
 //!
 //! A dropped future leaves its operation done or not done, never half done, and the store usable.
 //!
