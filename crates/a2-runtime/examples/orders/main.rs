@@ -1,7 +1,7 @@
 //! An order saga: stock is reserved, the parcel is shipped when the payment comes, and what was done is
 //! taken back when a later step fails or a timer says that nobody paid.
 //!
-//! `cargo run --release -p a2-runtime --example orders -- [STORE] [--json]`
+//! `cargo run -p a2-runtime --example orders -- [STORE] [--json]`
 //!
 //! STORE is a SQLite file (one beside the program by default) or the URL of a Postgres or a Redis. Each
 //! of 40 orders is a session. Some are out of stock, some cannot be carried, some are never paid; the

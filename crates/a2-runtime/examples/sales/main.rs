@@ -1,7 +1,7 @@
 //! What sold in which shop: a log projected into a table of the program's own, each event counted
 //! exactly once.
 //!
-//! `cargo run --release -p a2-runtime --example sales -- [STORE] [--json]`
+//! `cargo run -p a2-runtime --example sales -- [STORE] [--json]`
 //!
 //! STORE is a SQLite file (one beside the program by default) or the URL of a Postgres or a Redis; the
 //! table is in another SQLite file. A session for each shop holds its orders; some are cancelled later.

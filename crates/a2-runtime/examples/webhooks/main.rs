@@ -1,6 +1,6 @@
 //! A small service on real input: GitHub webhook deliveries, notified, triaged and summed up.
 //!
-//! `cargo run --release -p a2-runtime --example webhooks -- [STORE] [--json]`
+//! `cargo run -p a2-runtime --example webhooks -- [STORE] [--json]`
 //!
 //! STORE is a SQLite file (one beside the program by default) or the URL of a Postgres or a Redis.
 //! A session per repository holds its deliveries and what they led to. Three consumers follow it:

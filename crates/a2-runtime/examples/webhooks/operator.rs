@@ -15,7 +15,7 @@ pub(crate) const OPERATIONS: &str = "operations";
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Operation {
     #[serde(rename = "triage.released")]
-    Released { note: String },
+    Released(String),
     #[serde(rename = "dead_letter.redriven")]
     Redriven(Redriven),
 }
@@ -57,7 +57,7 @@ pub(crate) async fn fix_and_redrive(desk: &Runtime) -> Result<Release> {
             // Recorded before it is done: killed in between, the next run finds the dead letter as
             // it was, and by the ids that all of this was recorded already.
             let note = "`state` may be missing".to_owned();
-            record(desk, "triage-2", &Operation::Released { note }).await?;
+            record(desk, "triage-2", &Operation::Released(note)).await?;
             let id = format!("{repository}/{}", done.delivery);
             record(desk, &id, &Operation::Redriven(done)).await?;
             if skips {
