@@ -105,7 +105,7 @@ async fn check_second_run(store: &Arc<dyn Timers>, heir: &Runtime, runs: &Runs) 
 
 /// A process whose own time stands still, so that it does not renew its leases.
 fn hanging(store: impl Timers + 'static) -> RuntimeBuilder {
-    Runtime::builder(store).clock(Arc::new(manual())).ttl(Duration::from_secs(30))
+    Runtime::builder(store).clock(Arc::new(manual())).concurrency(1).ttl(Duration::from_secs(30))
 }
 
 fn sending(runs: &Runs) -> Hosted {

@@ -37,8 +37,9 @@ pub(crate) async fn a_zombie_cannot_commit(site: &dyn Site) {
             Ok(Done::Billed(1))
         }
     };
-    // It hangs: its own time stands still, so it does not renew its lease.
-    let zombie = on(&first, &manual()).ttl(Duration::from_secs(30));
+    // It hangs: its own time stands still, so it does not renew its lease, and it has no place to claim
+    // the event once more.
+    let zombie = on(&first, &manual()).ttl(Duration::from_secs(30)).concurrency(1);
     let zombie = zombie.consumer(concurrent("billing", slow)).build().unwrap();
     zombie.start();
     zombie.session("s").unwrap().append(placed("tea", 1)).await.unwrap();
